@@ -1,0 +1,71 @@
+"""What a node may ask of the world. Imperative; carried out by `runtime` or `sim`, in order.
+
+An effect that takes time comes back as an event: `StartFlush` as `FlushDone`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tidelog.log.disk import Buffer, FileSpan, Syncable
+from tidelog.model.ids import ConnectionId
+
+Part = Buffer | FileSpan
+
+
+@dataclass(slots=True)
+class SendResponse:
+    """Bytes and file ranges, one after the other, to the connection: a whole response frame."""
+
+    connection: ConnectionId
+    parts: list[Part]
+
+
+@dataclass(slots=True, frozen=True)
+class CloseConnection:
+    """Send what is queued, then close."""
+
+    connection: ConnectionId
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class PauseReading:
+    """Take no more requests from the connection until `ResumeReading`."""
+
+    connection: ConnectionId
+
+
+@dataclass(slots=True, frozen=True)
+class ResumeReading:
+    """The reverse of `PauseReading`."""
+
+    connection: ConnectionId
+
+
+@dataclass(slots=True, frozen=True)
+class StartFlush:
+    """Make all that was written to `targets` so far durable, then report `FlushDone(round)`.
+
+    The node has at most one round under way; what arrives meanwhile shares the next (group commit).
+    """
+
+    round: int
+    targets: tuple[Syncable, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Report:
+    """A line for the operator's log."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """The node is done and its state is on disk."""
+
+
+Effect = SendResponse | CloseConnection | PauseReading | ResumeReading | StartFlush | Report | Stop

@@ -1,0 +1,87 @@
+"""The door to the disk: what `runtime` does with real files and `sim` with simulated ones.
+
+Paths are relative to the data directory, with `/`. Every call is synchronous and goes to the
+operating system's cache; only `sync` reaches the platter. A flush that others wait for is not
+called here but asked for as an effect (`broker.effects.StartFlush`), so that the loop never
+blocks on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class DiskError(Exception):
+    """*The world is wrong*: an I/O error. After one on write or sync the directory is not trusted."""
+
+
+class DiskFull(DiskError):
+    """No room. What was asked has not happened; it may work later."""
+
+
+class Syncable(Protocol):
+    """Something whose writes so far `sync` makes durable: a file, or a directory's entries."""
+
+    @property
+    def path(self) -> str: ...
+
+    def sync(self) -> None:
+        """Blocks until durable; `DiskError` if it can't be known to be."""
+
+
+class File(Syncable, Protocol):
+    """An open file. It stays readable after its deletion for as long as somebody holds it."""
+
+    def size(self) -> int: ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes: fewer only at the end of the file."""
+
+    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+        """All of `parts` one after the other, or an error; after an error the bytes from `position`
+        on are undefined and the caller's to overwrite or cut."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """One data directory."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """`FileNotFoundError` if absent and not `create`. A created name is durable only after
+        `sync` of the directory."""
+
+    def directory(self, path: str) -> Syncable:
+        """The directory itself, for syncing its entries."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in the directory, sorted; none if it is absent."""
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; no error if it exists."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic, replacing `new`. Durable after `sync` of the directory."""
+
+    def delete(self, path: str) -> None:
+        """A file, or a directory with all in it. No error if it is absent."""
+
+
+@dataclass(slots=True, frozen=True)
+class FileSpan:
+    """A range of a file that travels to a socket without being read here."""
+
+    file: File
+    position: int
+    size: int
+
+    def read(self) -> bytes:
+        return self.file.read(self.position, self.size)

@@ -1,0 +1,44 @@
+"""The names of things. A `NewType` costs nothing at run time and stops a naked integer in review."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NewType
+from uuid import UUID
+
+NodeId = NewType("NodeId", int)
+ConnectionId = NewType("ConnectionId", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+ProducerId = NewType("ProducerId", int)
+ProducerEpoch = NewType("ProducerEpoch", int)
+
+Offset = NewType("Offset", int)
+"""Counts records within a partition."""
+
+Position = NewType("Position", int)
+"""Counts bytes within a file."""
+
+TopicId = NewType("TopicId", UUID)
+NO_TOPIC_ID = TopicId(UUID(int=0))
+
+NO_NODE = NodeId(-1)
+NO_OFFSET = Offset(-1)
+NO_EPOCH = LeaderEpoch(-1)
+NO_PRODUCER = ProducerId(-1)
+NO_TIMESTAMP = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition as people name it. A topic created again under the name is another topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class PartitionKey(NamedTuple):
+    """A partition for good: what directories, logs and state are kept by."""
+
+    topic_id: TopicId
+    partition: int

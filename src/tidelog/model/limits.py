@@ -1,0 +1,27 @@
+"""Everything has a limit with a name. Those that users may want to turn are in `settings.py`."""
+
+from __future__ import annotations
+
+MIN_REQUEST_BYTES = 8
+"""api key, api version, correlation id: less than this is no request."""
+
+MAX_RESPONSE_PARTITIONS = 100_000
+"""A request naming more partitions than this is refused as malformed."""
+
+MAX_DECODED_ELEMENTS = 1_000_000
+"""Array elements one request may decode to, all arrays together. The byte budget (an element needs
+at least one byte of the frame) usually bites first."""
+
+MAX_TOPIC_NAME = 249
+"""Kafka's limit: leaves room for `-<partition>` in a file name of 255 bytes."""
+
+MAX_PRODUCERS_PER_PARTITION = 100_000
+"""Idempotent producers remembered per partition; the longest silent one is forgotten first."""
+
+BATCHES_REMEMBERED = 5
+"""Batches per producer whose repetition is answered with their offsets: Kafka's client keeps at
+most five requests in flight."""
+
+MAX_FETCH_SESSIONS = 1_000
+MAX_FETCH_SESSION_PARTITIONS = 100_000
+"""Partitions over all sessions together."""

@@ -1,0 +1,26 @@
+"""The safeguards that tests may switch off, to prove that the simulator would notice.
+
+Production code asks `Safeguard.X in safeguards`; only `sim` and tests ever build a set without
+one. Each member's comment is the bug that its absence lets in.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Safeguard(Enum):
+    """One protection each. Off = ablated."""
+
+    FLUSH_BEFORE_ACK = auto()  # acknowledged records vanish at a power failure
+    PRODUCER_STATE_RESTORE = auto()  # a retry after a restart is appended twice
+    DEDUPE_WINDOW = auto()  # a retry after a lost response is appended twice
+    DIRECTORY_SYNC = auto()  # a flushed file's name is gone after a power failure
+    CRC_ON_FETCH = auto()  # damaged bytes are served
+    TORN_TAIL_CUT = auto()  # half a batch stays readable after a crash
+    QUARANTINE_DAMAGE = auto()  # damage below the flushed mark is "repaired" by truncation
+    KEEP_ORPHANS = auto()  # data is deleted because metadata did not name it
+    FSYNC_ERROR_IS_FATAL = auto()  # a retried fsync "succeeds" after pages were dropped
+
+
+ALL_SAFEGUARDS: frozenset[Safeguard] = frozenset(Safeguard)
