@@ -16,7 +16,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class DiskError(Exception):
-    """*The world is wrong*: an I/O error. After one on write or sync the directory is not trusted."""
+    """*The world is wrong*: an I/O error. After one on write or sync, trust the disk no more."""
 
 
 class DiskFull(DiskError):

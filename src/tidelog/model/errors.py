@@ -1,4 +1,4 @@
-"""Kafka's error codes: the one list, and the one map from what went wrong here to what clients hear.
+"""Kafka's error codes: the one list, in the protocol's numbers and our words.
 
 *The answer is no* is an `ErrorCode` value in a response. *The peer is wrong* is a `DecodeError`
 (`wire`). *The world is wrong* is a `DiskError` (`log`) or an event. *We are wrong* is an assertion.

@@ -1,4 +1,4 @@
-"""The names of things. A `NewType` costs nothing at run time and stops a naked integer in review."""
+"""The names of things. A `NewType` costs nothing at run time and tells an offset from a size."""
 
 from __future__ import annotations
 

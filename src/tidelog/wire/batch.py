@@ -133,7 +133,7 @@ def stamp(batch: bytearray | memoryview, base_offset: Offset, leader_epoch: Lead
 
 
 def iter_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Each whole batch in `data`, with its bytes; an incomplete or senseless one is a `DecodeError`."""
+    """Each batch in `data` with its bytes; an incomplete or senseless one is a `DecodeError`."""
     position, end = 0, len(data)
     while position < end:
         header = read_header(data, position)
