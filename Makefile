@@ -1,0 +1,60 @@
+# Every target sets up what it needs: a fresh clone, Python 3.11+ and `make demo` are enough.
+# `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check static serve bench sim kcat clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .make/setup ## create .venv with everything in it
+
+demo: .make/setup ## see it work: orders in, kill -9, orders out
+	@$(BIN)/tidelog demo
+
+serve: .make/setup ## run a node on 127.0.0.1:9092, data in ./data
+	@$(BIN)/tidelog serve --data-dir data
+
+bench: .make/setup ## measure throughput and latency on this machine
+	@$(BIN)/tidelog bench
+
+sim: .make/setup ## run simulated nodes with faults
+	@$(BIN)/tidelog sim
+
+check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
+	@echo "== house rules and unit tests"
+	@$(PYTEST) tests/tidy tests/unit
+
+test: static kcat ## everything, real processes and real clients included
+	@echo "== all tests"
+	@$(PYTEST) tests
+
+static: .make/setup
+	@echo "== lint, format, types, imports"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run $(BIN)/ruff format ." >&2; exit 1; }
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports >.make/imports 2>&1 || { cat .make/imports >&2; exit 1; }
+
+kcat:
+	@command -v kcat >/dev/null || scripts/apt-install kcat
+
+clean: ## remove .venv and all caches (not your data)
+	rm -rf $(VENV) .make .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Bytecode is compiled here because PYTHONDONTWRITEBYTECODE may be set, and a node that has to
+# compile itself at each start is several times slower to be ready.
+.make/setup: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Tidelog needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/apt-install python3-venv
+	@test -x $(BIN)/python || { echo "== creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "== installing tidelog and its development tools"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m compileall -qq $(VENV)/lib src || true
+	@mkdir -p .make && touch $@

@@ -1,0 +1,110 @@
+"""An Apache Kafka to compare with: one KRaft node from an installation the user points to.
+
+The directory needs `libs/*.jar`, as an unpacked Kafka 4 release has. The node gets the heap and
+collector flags of Kafka's own start script, Kafka's defaults for everything that matters to
+speed, and a data directory of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidelog.bench.admin import METADATA_VERSION, Admin, WrongAnswer
+from tidelog.bench.servers import READY_SECONDS, Server, ServerFailed, last_words, stop
+from tidelog.wire.messages.metadata import MetadataRequest
+
+_JVM_FLAGS = (
+    *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+    "-Djava.awt.headless=true",
+)
+
+
+def find_java() -> str:
+    """The `java` of JAVA_HOME, else of the path."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise ServerFailed("--kafka needs a Java runtime: install one or set JAVA_HOME")
+    return java
+
+
+def server_properties(data_dir: Path, *, port: int, controller_port: int) -> str:
+    """A node that is broker and controller, on loopback."""
+    return "\n".join(
+        (
+            "process.roles=broker,controller",
+            "node.id=1",
+            f"controller.quorum.voters=1@127.0.0.1:{controller_port}",
+            f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names=CONTROLLER",
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            f"log.dirs={data_dir / 'logs'}",
+            "offsets.topic.replication.factor=1",
+            "transaction.state.log.replication.factor=1",
+            "transaction.state.log.min.isr=1",
+            "auto.create.topics.enable=false",
+            "log.segment.delete.delay.ms=500",
+            "",
+        )
+    )
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [sock.getsockname()[1] for sock in sockets]
+
+
+@contextlib.contextmanager
+def running_kafka(installation: Path, data_dir: Path) -> Iterator[Server]:
+    """Format, start, wait until it answers; stopped by its process id at the end."""
+    if not list((installation / "libs").glob("kafka_*.jar")):
+        raise ServerFailed(f"{installation} has no libs/kafka_*.jar: not a Kafka installation")
+    port, controller_port = _free_ports(2)
+    properties = data_dir / "server.properties"
+    properties.write_text(server_properties(data_dir, port=port, controller_port=controller_port))
+    java = [find_java(), "-cp", f"{installation / 'libs'}/*"]
+    log_path = data_dir / "kafka.log"
+    with log_path.open("wb") as log:
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        format_command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c"]
+        if subprocess.call([*format_command, str(properties)], stdout=log, stderr=log):
+            raise ServerFailed(f"Kafka's storage format failed: {last_words(log_path)}")
+        started_at = time.monotonic()
+        process = subprocess.Popen(
+            [java[0], *_JVM_FLAGS, *java[1:], "kafka.Kafka", str(properties)],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _await_answer(process, port, log_path)
+        seconds = time.monotonic() - started_at
+        yield Server("kafka", "127.0.0.1", port, process.pid, seconds)
+    finally:
+        stop(process)
+
+
+def _await_answer(process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
+    give_up = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up and process.poll() is None:
+        try:
+            with Admin("127.0.0.1", port) as admin:
+                if admin.ask(MetadataRequest(topics=[]), METADATA_VERSION).brokers:
+                    return
+        except (OSError, WrongAnswer):
+            pass
+        time.sleep(0.02)
+    raise ServerFailed(f"Kafka did not become ready: {last_words(log_path)}")

@@ -1,0 +1,36 @@
+"""DescribeCluster: the nodes. Asked for controllers, there are none beside the brokers."""
+
+from __future__ import annotations
+
+from tidelog.broker.state import BrokerState, Call
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS = 1
+
+
+def handle(
+    state: BrokerState, call: Call, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    image = state.image
+    response = DescribeClusterResponse(
+        endpoint_type=request.endpoint_type,
+        cluster_id=image.cluster_id,
+        controller_id=state.config.node_id,
+        brokers=[],
+    )
+    if request.endpoint_type != _BROKERS:
+        response.error_code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        response.error_message = "this is a broker: ask for endpoint type 1"
+        return response
+    response.brokers = [
+        DescribeClusterBroker(
+            broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+        )
+        for node in image.nodes.values()
+    ]
+    return response

@@ -1,0 +1,79 @@
+"""ListOffsets: the ends of a log, and the first record at or after a time.
+
+Never past the high watermark: a record that may still vanish has no offset yet. With no tiered
+storage, "earliest local" is the log's start and nothing is tiered.
+"""
+
+from __future__ import annotations
+
+from tidelog.broker.state import BrokerState, Call
+from tidelog.log.disk import DiskError
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch
+from tidelog.partition.leader import Leader
+from tidelog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+_LATEST = -1
+_EARLIEST = -2
+_MAX_TIMESTAMP = -3
+_EARLIEST_LOCAL = -4
+_LATEST_TIERED = -5
+_EARLIEST_PENDING_UPLOAD = -6
+
+
+def handle(state: BrokerState, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_answer(state, topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    state: BrokerState, topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    leader = state.replicas.find(topic, asked.partition_index)
+    if isinstance(leader, ErrorCode):
+        answer.error_code = leader
+        return answer
+    answer.error_code = leader.check_epoch(LeaderEpoch(asked.current_leader_epoch))
+    if answer.error_code is not ErrorCode.NONE:
+        return answer
+    try:
+        _look_up(leader, asked.timestamp, answer)
+    except DiskError:
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return answer
+
+
+def _look_up(leader: Leader, timestamp: int, answer: ListOffsetsPartitionResponse) -> None:
+    if timestamp == _LATEST:
+        answer.offset, answer.leader_epoch = leader.high_watermark, leader.leader_epoch
+    elif timestamp in (_EARLIEST, _EARLIEST_LOCAL, _EARLIEST_PENDING_UPLOAD):
+        answer.offset, answer.leader_epoch = leader.log.log_start_offset, leader.leader_epoch
+    elif timestamp == _LATEST_TIERED:
+        answer.leader_epoch = leader.leader_epoch
+    elif timestamp < _EARLIEST_PENDING_UPLOAD:
+        answer.error_code = ErrorCode.INVALID_REQUEST
+    else:
+        is_by_time = timestamp != _MAX_TIMESTAMP
+        found = (
+            leader.log.offset_for_timestamp(timestamp) if is_by_time else leader.log.max_timestamp()
+        )
+        if isinstance(found, ErrorCode):
+            answer.error_code = found
+        elif found is not None and found.offset < leader.high_watermark:
+            answer.offset = found.offset
+            answer.timestamp = found.timestamp
+            answer.leader_epoch = found.leader_epoch

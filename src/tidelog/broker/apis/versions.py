@@ -1,0 +1,40 @@
+"""Which APIs the node serves, at which versions.
+
+The ranges are those of Apache Kafka 4.1 for the APIs it shares with us: clients infer a broker's
+release from them (kafka-python does), so they must fit together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    """A row: versions below `first_handled` are advertised, but their requests refused."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    first_handled: int = 0
+
+    def has_version(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+
+_ROWS = (
+    ServedApi(0, "Produce", 0, 13, first_handled=3),
+    ServedApi(1, "Fetch", 4, 18),
+    ServedApi(2, "ListOffsets", 1, 11),
+    ServedApi(3, "Metadata", 0, 13),
+    ServedApi(10, "FindCoordinator", 0, 6),
+    ServedApi(18, "ApiVersions", 0, 4),
+    ServedApi(19, "CreateTopics", 2, 7),
+    ServedApi(20, "DeleteTopics", 1, 6),
+    ServedApi(22, "InitProducerId", 0, 5),
+    ServedApi(23, "OffsetForLeaderEpoch", 2, 4),
+    ServedApi(60, "DescribeCluster", 0, 2),
+)
+
+SERVED: dict[int, ServedApi] = {row.key: row for row in _ROWS}

@@ -1,0 +1,22 @@
+"""What a node is told at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelog.model.ids import NodeId
+from tidelog.model.settings import NodeSettings, Value, node_settings
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """`host` and `port` are where clients reach the node. `topic_defaults` are topic settings given
+    to the node: what topics have unless they say otherwise."""
+
+    node_id: NodeId
+    host: str
+    port: int
+    rack: str | None = None
+    settings: NodeSettings = field(default_factory=node_settings)
+    topic_defaults: Mapping[str, Value] = field(default_factory=dict)

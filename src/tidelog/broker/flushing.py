@@ -1,0 +1,95 @@
+"""Group commit: one flush at a time, and everything that arrives meanwhile shares the next.
+
+A round takes a ticket from every log written to since the last one. When the round is over, the
+tickets say how far each log is durable, and whoever waited for that is answered. A failed round is
+the end of writing: after a failed fsync the kernel may have dropped the pages and marked them
+clean, so a second fsync would "succeed" without the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidelog.broker.effects import StartFlush
+from tidelog.log.disk import Syncable
+from tidelog.log.log import FlushTicket
+from tidelog.metadata.journal import Journal
+from tidelog.model.ids import PartitionKey
+from tidelog.partition.leader import Leader
+
+
+@dataclass(slots=True)
+class Round:
+    """A flush under way, and what will be durable after it."""
+
+    number: int
+    leaders: list[tuple[Leader, FlushTicket]] = field(default_factory=list)
+    journal: FlushTicket | None = None
+
+
+class Flushing:
+    """What is dirty, and the round under way if there is one."""
+
+    def __init__(self) -> None:
+        self._dirty: dict[PartitionKey, Leader] = {}
+        self._directories: dict[str, Syncable] = {}
+        self._is_journal_dirty = False
+        self._rounds_started = 0
+        self.under_way: Round | None = None
+
+    def touch(self, leader: Leader) -> None:
+        """The leader's log was written to and somebody waits for it."""
+        self._dirty[leader.key] = leader
+
+    def touch_journal(self) -> None:
+        self._is_journal_dirty = True
+
+    def touch_directories(self, directories: list[Syncable]) -> None:
+        for directory in directories:
+            self._directories[directory.path] = directory
+
+    def start(self, journal: Journal) -> StartFlush | None:
+        """The next round, unless one is under way or there is nothing to flush."""
+        if self.under_way is not None:
+            return None
+        if not (self._dirty or self._is_journal_dirty or self._directories):
+            return None
+        self._rounds_started += 1
+        flush_round = Round(self._rounds_started)
+        targets: list[Syncable] = list(self._directories.values())
+        for leader in self._dirty.values():
+            ticket = None if leader.is_gone else leader.flush_ticket()
+            if ticket is not None:
+                flush_round.leaders.append((leader, ticket))
+                targets += ticket.targets
+        if self._is_journal_dirty and (ticket := journal.flush_ticket()) is not None:
+            flush_round.journal = ticket
+            targets += ticket.targets
+        self._dirty = {}
+        self._directories = {}
+        self._is_journal_dirty = False
+        if not targets:
+            return None
+        self.under_way = flush_round
+        return StartFlush(flush_round.number, tuple(targets))
+
+    def finish(self, number: int) -> Round | None:
+        """The round that is over; None if it is not the one under way."""
+        flush_round = self.under_way
+        if flush_round is None or flush_round.number != number:
+            return None
+        self.under_way = None
+        return flush_round
+
+    def give_back(self, flush_round: Round) -> None:
+        """Everything of a failed round is dirty again."""
+        for leader, _ in flush_round.leaders:
+            self._dirty[leader.key] = leader
+        self._is_journal_dirty = self._is_journal_dirty or flush_round.journal is not None
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "rounds": self._rounds_started,
+            "under_way": self.under_way is not None,
+            "dirty": len(self._dirty),
+        }

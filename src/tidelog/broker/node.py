@@ -1,0 +1,310 @@
+"""The node: everything a broker does, as one deterministic machine.
+
+`start` recovers from the disk; `step` takes one event and gives the effects it leads to. A step
+ends the same way whatever began it: waiting requests whose partitions moved are woken, and a flush
+is started if something is dirty and none is under way.
+
+The clean mark: a file written as the last act of a clean stop and deleted as the first act of a
+start. Without it the logs are recovered, and every partition gets a new leader epoch.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tidelog.broker.apis.api_versions import describe_versions
+from tidelog.broker.apis.table import HANDLERS
+from tidelog.broker.apis.versions import SERVED
+from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.connections import Connection, Connections, Slot
+from tidelog.broker.effects import Effect, Report, Stop
+from tidelog.broker.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    FlushDone,
+    FrameReceived,
+    StopRequested,
+    Tick,
+)
+from tidelog.broker.pending import Row
+from tidelog.broker.start import recover, write_clean_mark
+from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
+from tidelog.log.disk import Disk, DiskError
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.wire.errors import DecodeError
+from tidelog.wire.requests import (
+    API_VERSIONS,
+    RequestHeader,
+    UnknownVersion,
+    decode_body,
+    decode_header,
+    encode_response,
+)
+
+_HOUSEKEEPING_MS = 1000
+"""How often flushed marks are written and idle connections looked for."""
+
+
+class Node:
+    """One broker without I/O."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        disk: Disk,
+        random: Random,
+        *,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+    ) -> None:
+        self._config = config
+        self._disk = disk
+        self._random = random
+        self._safeguards = safeguards
+        self._connections = Connections(
+            max_in_flight=config.settings.max_inflight_requests_per_connection
+        )
+        self._state: BrokerState | None = None
+        self._is_stopped = False
+        self._housekeeping_ms = 0.0
+
+    # --- the interface ------------------------------------------------------------------------
+
+    def start(self, now: Now) -> list[Effect]:
+        """Recover from the disk. `StartRefused` or `DiskError` if the node can't serve from it."""
+        self._state, reports = recover(
+            self._config, self._disk, self._random, now=now, safeguards=self._safeguards
+        )
+        self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
+        return [Report("warning", text) for text in reports]
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        """What happens because of `event`."""
+        effects: list[Effect] = []
+        if self._is_stopped:
+            return effects
+        if type(event) is FrameReceived:
+            self._on_frame(now, event, effects)
+        elif type(event) is FlushDone:
+            self._on_flush_done(now, event, effects)
+        elif type(event) is ConnectionOpened:
+            self._connections.opened(event.connection, peer=event.peer, now_ms=now.monotonic_ms)
+        elif type(event) is ConnectionClosed:
+            self._on_connection_closed(event)
+        elif type(event) is Tick:
+            self._on_tick(now, effects)
+        elif type(event) is StopRequested:
+            self._on_stop(now, effects)
+            return effects
+        self._settle(now, effects)
+        return effects
+
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due, in monotonic milliseconds; None if nothing waits for time."""
+        if self._is_stopped:
+            return None
+        deadline = self.state.pending.next_deadline()
+        return self._housekeeping_ms if deadline is None else min(deadline, self._housekeeping_ms)
+
+    def validate(self) -> None:
+        """The invariants of everything in the node."""
+        if self._state is None or self._is_stopped:
+            return
+        self._state.image.validate()
+        self._state.controller.image.validate()
+        self._state.replicas.validate()
+        self._state.sessions.validate()
+        self._connections.validate()
+
+    def describe(self) -> dict[str, object]:
+        """The node for people: one view for logs, tools and failure reports."""
+        state = self.state
+        return {
+            "node_id": self._config.node_id,
+            "cluster_id": state.image.cluster_id,
+            "storage_error": state.storage_error,
+            "partitions": state.replicas.describe(),
+            "connections": self._connections.describe(),
+            "pending": state.pending.describe(),
+            "flushing": state.flushing.describe(),
+        }
+
+    @property
+    def state(self) -> BrokerState:
+        assert self._state is not None, "the node has not started"
+        return self._state
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def _on_frame(self, now: Now, event: FrameReceived, effects: list[Effect]) -> None:
+        connection = self._connections.get(event.connection)
+        if connection is None:
+            return
+        connection.last_active_ms = now.monotonic_ms
+        try:
+            header, position = decode_header(event.frame)
+            served = SERVED[header.api_key]
+            if not served.has_version(header.api_version):
+                raise UnknownVersion(header)
+            if header.api_version < served.first_handled:
+                raise DecodeError(f"{served.name} v{header.api_version} is not supported")
+            request = decode_body(header, event.frame, position)
+        except UnknownVersion as unknown:
+            self._refuse_version(connection, unknown, effects)
+            return
+        except DecodeError as error:
+            self._connections.close(connection, f"malformed request: {error}", effects)
+            return
+        slot = self._connections.take_slot(connection, header, effects)
+        response = HANDLERS[header.api_key](self.state, Call(now, slot), request)
+        if response is PARKED:
+            return
+        if response is NO_RESPONSE:
+            self._connections.withdraw(slot, effects)
+        elif response is CLOSE:
+            self._connections.close(connection, "a produce with acks=0 failed", effects)
+        else:
+            self._answer(slot, response, effects)
+
+    def _refuse_version(
+        self, connection: Connection, unknown: UnknownVersion, effects: list[Effect]
+    ) -> None:
+        """ApiVersions is answered in version 0 with the list; anything else ends the connection,
+        since no body could be read by a client that speaks a version we don't know."""
+        header = unknown.header
+        if header.api_key != API_VERSIONS:
+            self._connections.close(connection, str(unknown), effects)
+            return
+        oldest = RequestHeader(API_VERSIONS, 0, header.correlation_id, None)
+        slot = self._connections.take_slot(connection, oldest, effects)
+        self._answer(slot, describe_versions(ErrorCode.UNSUPPORTED_VERSION), effects)
+
+    def _answer(self, slot: Slot, response: Any, effects: list[Effect]) -> None:
+        if not slot.connection.is_closing:
+            parts: Any = encode_response(slot.header, response)
+            self._connections.answer(slot, parts, effects)
+
+    def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        for slot in self._connections.closed(event.connection):
+            self.state.pending.remove_slot(slot)
+
+    # --- waking -------------------------------------------------------------------------------
+
+    def _settle(self, now: Now, effects: list[Effect]) -> None:
+        """The end of every step: wake who waits for what moved, then flush what is dirty."""
+        state = self.state
+        while state.advanced:
+            leaders, state.advanced = state.advanced, {}
+            for leader in leaders:
+                for row in state.pending.waiting_for(leader.key):
+                    self._resume(row, now, effects)
+        if not state.node_is_read_only:
+            flush = state.flushing.start(state.journal)
+            if flush is not None:
+                effects.append(flush)
+
+    def _resume(
+        self, row: Row, now: Now, effects: list[Effect], *, is_expired: bool = False
+    ) -> None:
+        pending = self.state.pending
+        if row not in pending:
+            return
+        response = row.wait.resume(now, is_expired=is_expired)
+        if response is None:
+            assert not is_expired, "an expired request must be answered"
+            return
+        pending.remove(row)
+        self._answer(row.slot, response, effects)
+
+    def _on_tick(self, now: Now, effects: list[Effect]) -> None:
+        for row in self.state.pending.expired(now.monotonic_ms):
+            self._resume(row, now, effects, is_expired=True)
+        if now.monotonic_ms >= self._housekeeping_ms:
+            self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
+            self._keep_house(now, effects)
+
+    def _keep_house(self, now: Now, effects: list[Effect]) -> None:
+        state = self.state
+        if not state.node_is_read_only:
+            for leader in state.replicas.by_key.values():
+                leader.log.checkpoint()
+            state.journal.log.checkpoint()
+        effects += [Report("warning", text) for text in state.replicas.take_reports()]
+        idle_ms = self._config.settings.connections_max_idle_ms
+        self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
+
+    # --- flushing -----------------------------------------------------------------------------
+
+    def _on_flush_done(self, now: Now, event: FlushDone, effects: list[Effect]) -> None:
+        state = self.state
+        flush_round = state.flushing.finish(event.round)
+        if flush_round is None:
+            return
+        if event.error is not None:
+            if Safeguard.FSYNC_ERROR_IS_FATAL not in self._safeguards:
+                state.flushing.give_back(flush_round)
+                return
+            self._go_read_only(event.error, now, effects)
+            return
+        for leader, ticket in flush_round.leaders:
+            if not leader.is_gone:
+                leader.flushed(ticket)
+                state.advanced[leader] = None
+        if flush_round.journal is not None:
+            state.journal.log.flushed(flush_round.journal)
+            self._apply_committed(now, effects)
+
+    def _apply_committed(self, now: Now, effects: list[Effect]) -> None:
+        """Committed metadata becomes the node's image; who waited for it is answered."""
+        state = self.state
+        records = state.journal.take_committed()
+        if records:
+            state.image, delta = state.image.replay(records)
+            gone = [
+                leader
+                for leader in state.replicas.by_key.values()
+                if leader.key.topic_id in delta.removed
+            ]
+            state.flushing.touch_directories(state.replicas.apply(state.image, delta))
+            state.advanced.update(dict.fromkeys(gone))
+        for row in state.pending.committed(state.journal.committed_offset):
+            self._resume(row, now, effects)
+
+    def _go_read_only(self, error: DiskError, now: Now, effects: list[Effect]) -> None:
+        """After a failed fsync nothing is acknowledged. What was flushed before stays readable."""
+        state = self.state
+        state.fail_storage(error)
+        effects.append(
+            Report("error", f"the disk failed ({error}): read only until the node is restarted")
+        )
+        for row in state.pending.rows():
+            self._resume(row, now, effects)
+
+    # --- stopping -----------------------------------------------------------------------------
+
+    def _on_stop(self, now: Now, effects: list[Effect]) -> None:
+        """Flush, answer who waited for that, send the rest home, leave the clean mark."""
+        state = self.state
+        is_clean = not state.node_is_read_only
+        try:
+            for leader in list(state.replicas.by_key.values()):
+                if is_clean:
+                    leader.log.close_cleanly()
+                    state.advanced[leader] = None
+            if is_clean:
+                state.journal.log.close_cleanly()
+                self._apply_committed(now, effects)
+        except DiskError as error:
+            is_clean = False
+            effects.append(Report("error", f"the logs could not be closed cleanly: {error}"))
+        for row in state.pending.rows():
+            self._resume(row, now, effects, is_expired=True)
+        if is_clean:
+            is_clean = write_clean_mark(self._disk)
+        if not is_clean:
+            effects.append(Report("warning", "stopped without the clean mark"))
+        self._is_stopped = True
+        effects.append(Stop())

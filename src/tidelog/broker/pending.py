@@ -1,0 +1,146 @@
+"""Requests that can't be answered yet: one table of rows, each waiting for something with a name.
+
+A row waits for partitions (their high watermark to move) or for a metadata offset to be committed,
+and always has a deadline. Waking a row asks it for its response; it may say "not yet" and stay.
+Rows are plain data: `describe` prints the table, and nothing in it holds a frame's memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from tidelog.broker.connections import Slot
+from tidelog.model.clock import Now
+from tidelog.model.ids import Offset, PartitionKey
+
+
+class Wait(Protocol):
+    """What is being waited for, and how it ends."""
+
+    def resume(self, now: Now, *, is_expired: bool) -> Any | None:
+        """The response, or None to go on waiting (not an option once expired)."""
+
+    def describe(self) -> str: ...
+
+
+class Row:
+    """One waiting request."""
+
+    __slots__ = ("deadline_ms", "number", "partitions", "slot", "wait")
+
+    def __init__(
+        self,
+        number: int,
+        slot: Slot,
+        wait: Wait,
+        *,
+        deadline_ms: float,
+        partitions: list[PartitionKey],
+    ) -> None:
+        self.number = number
+        self.slot = slot
+        self.wait = wait
+        self.deadline_ms = deadline_ms
+        self.partitions = partitions
+
+
+class Pending:
+    """The table. Bounded by the connections' in-flight limits: a row belongs to a slot."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, Row] = {}
+        self._by_partition: dict[PartitionKey, dict[int, Row]] = {}
+        self._by_slot: dict[Slot, Row] = {}
+        self._by_offset: deque[tuple[Offset, Row]] = deque()
+        self._deadlines: list[tuple[float, int]] = []
+        self._next_number = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def park_on_partitions(
+        self, slot: Slot, wait: Wait, *, partitions: Iterable[PartitionKey], deadline_ms: float
+    ) -> None:
+        """Wake the row whenever the watermark of one of `partitions` moves."""
+        row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=list(partitions))
+        for key in row.partitions:
+            self._by_partition.setdefault(key, {})[row.number] = row
+
+    def park_on_metadata(
+        self, slot: Slot, wait: Wait, *, offset: Offset, deadline_ms: float
+    ) -> None:
+        """Wake the row once the metadata log is committed past `offset`."""
+        row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
+        self._by_offset.append((offset, row))
+
+    def waiting_for(self, key: PartitionKey) -> list[Row]:
+        rows = self._by_partition.get(key)
+        return list(rows.values()) if rows else []
+
+    def committed(self, offset: Offset) -> list[Row]:
+        """Rows whose metadata is committed now that everything below `offset` is."""
+        rows: list[Row] = []
+        while self._by_offset and self._by_offset[0][0] < offset:
+            row = self._by_offset.popleft()[1]
+            if row.number in self._rows:
+                rows.append(row)
+        return rows
+
+    def expired(self, now_ms: float) -> list[Row]:
+        rows: list[Row] = []
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            row = self._rows.get(heappop(self._deadlines)[1])
+            if row is not None:
+                rows.append(row)
+        return rows
+
+    def remove(self, row: Row) -> None:
+        if self._rows.pop(row.number, None) is None:
+            return
+        del self._by_slot[row.slot]
+        for key in row.partitions:
+            rows = self._by_partition.get(key)
+            if rows is not None:
+                rows.pop(row.number, None)
+                if not rows:
+                    del self._by_partition[key]
+        if len(self._deadlines) > 2 * len(self._rows) + 64:
+            live = [(r.deadline_ms, r.number) for r in self._rows.values()]
+            self._deadlines = sorted(live)
+
+    def remove_slot(self, slot: Slot) -> None:
+        """Nobody waits for the slot's answer any more."""
+        row = self._by_slot.get(slot)
+        if row is not None:
+            self.remove(row)
+
+    def __contains__(self, row: Row) -> bool:
+        return row.number in self._rows
+
+    def rows(self) -> list[Row]:
+        return list(self._rows.values())
+
+    def next_deadline(self) -> float | None:
+        while self._deadlines and self._deadlines[0][1] not in self._rows:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def describe(self) -> list[str]:
+        return [
+            f"{row.slot.connection.peer}: {row.wait.describe()} until {row.deadline_ms:.0f} ms"
+            for row in self._rows.values()
+        ]
+
+    def _add(
+        self, slot: Slot, wait: Wait, *, deadline_ms: float, partitions: list[PartitionKey]
+    ) -> Row:
+        number = self._next_number
+        self._next_number += 1
+        row = Row(number, slot, wait, deadline_ms=deadline_ms, partitions=partitions)
+        self._rows[number] = row
+        self._by_slot[slot] = row
+        heappush(self._deadlines, (deadline_ms, number))
+        return row

@@ -1,0 +1,109 @@
+"""What the API handlers work on: the node's machines, and what is done to several at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.connections import Slot
+from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.flushing import Flushing
+from tidelog.broker.pending import Pending
+from tidelog.broker.replicas import Replicas
+from tidelog.controller.controller import Controller
+from tidelog.controller.decision import Decision
+from tidelog.log.disk import DiskError, DiskFull
+from tidelog.metadata.image import Image
+from tidelog.metadata.journal import Journal
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
+from tidelog.partition.leader import Leader
+
+
+class Sentinel:
+    """A handler's answer that is no response."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+PARKED = Sentinel("PARKED")
+"""The request waits in `Pending`."""
+
+NO_RESPONSE = Sentinel("NO_RESPONSE")
+"""The client expects none (acks=0)."""
+
+CLOSE = Sentinel("CLOSE")
+"""All that can be said to this client is good-bye."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request being handled: when it came, and where its answer goes."""
+
+    now: Now
+    slot: Slot
+
+
+class BrokerState:
+    """The node's machines. Handlers read and use them; only `Node` replaces parts of it."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        journal: Journal,
+        image: Image,
+        controller: Controller,
+        replicas: Replicas,
+        random: Random,
+    ) -> None:
+        self.config = config
+        self.journal = journal
+        self.image = image
+        """Committed facts only."""
+        self.controller = controller
+        self.replicas = replicas
+        self.random = random
+        self.pending = Pending()
+        self.flushing = Flushing()
+        self.sessions = FetchSessions(
+            max_sessions=config.settings.max_incremental_fetch_session_cache_slots, random=random
+        )
+        self.producer_ids = range(0)
+        self.storage_error: str | None = None
+        """Why nothing may be written any more. Set once; only a restart clears it."""
+        self.advanced: dict[Leader, None] = {}
+        """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
+
+    @property
+    def node_is_read_only(self) -> bool:
+        return self.storage_error is not None
+
+    def fail_storage(self, error: DiskError) -> None:
+        """The disk can't be trusted with another write."""
+        if self.storage_error is None:
+            self.storage_error = str(error) or type(error).__name__
+
+    def commit(self, decision: Decision[Any], now: Now) -> Offset | ErrorCode:
+        """Put a decision into the metadata log; it is true once the offset is committed."""
+        if self.node_is_read_only:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            offset = self.journal.append(decision.records, now.wall_ms)
+        except DiskFull:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        except DiskError as error:
+            self.fail_storage(error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self.controller.appended(decision.records)
+        self.flushing.touch_journal()
+        return offset

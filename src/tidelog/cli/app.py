@@ -1,0 +1,146 @@
+"""All commands but `serve`: the list of nouns, loaded one by one, and how failures end.
+
+The list is data, so that `tidelog --help` imports none of them and each costs only its own
+imports. A noun is a module with `app: typer.Typer`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from tidelog import __version__
+from tidelog.cli.output import report_error
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""The parent of every mistake on a command line; typer exports only this child of it."""
+
+
+class Noun(NamedTuple):
+    """A row of `tidelog --help`."""
+
+    name: str
+    summary: str
+    panel: str
+
+
+NOUNS = (
+    Noun("serve", "Start a node.", "Run"),
+    Noun("demo", "See it work: orders in, kill -9, orders out.", "Run"),
+    Noun("topic", "Create, list, describe and delete topics.", "Use"),
+    Noun("produce", "Send records from lines, a file or a generator.", "Use"),
+    Noun("consume", "Read records from anywhere in a topic.", "Use"),
+    Noun("dump", "Look into log files, with no broker running.", "Look inside"),
+    Noun("bench", "Measure throughput and latency on this machine.", "Look inside"),
+    Noun("sim", "Run simulated nodes with faults, by seed.", "Look inside"),
+    Noun("version", "Say what is installed.", "Look inside"),
+)
+
+
+class _Nouns(TyperGroup):
+    """Lists rows; imports the module of a noun only when that noun is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for noun in NOUNS:
+            row = TyperCommand(noun.name, help=noun.summary, rich_help_panel=noun.panel)
+            self.add_command(row, noun.name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _row, rest = super().resolve_command(ctx, args)
+        return name, _load(str(name)), rest
+
+
+def _load(name: str) -> Any:
+    module = import_module(f"tidelog.cli.{name}")
+    command = typer.main.get_command(module.app)
+    command.name = name
+    _tidy_help(command)
+    return command
+
+
+def _tidy_help(command: Any) -> None:
+    """Leave out of `--help` what helps nobody: how to install completion, and that a flag has
+    no value."""
+    command.params = [
+        parameter
+        for parameter in command.params
+        if parameter.name not in ("install_completion", "show_completion")
+    ]
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    for child in getattr(command, "commands", {}).values():
+        _tidy_help(child)
+
+
+app = typer.Typer(
+    cls=_Nouns,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: `tidelog serve` in one terminal, then in another "
+    "`echo hello | tidelog produce greetings` and "
+    "`tidelog consume greetings`. Each command has its own --help.",
+)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tidelog {__version__}")
+        raise typer.Exit
+
+
+@app.callback(no_args_is_help=True)
+def tidelog(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, metavar="", help="Say the version."
+        ),
+    ] = False,
+) -> None:
+    """A persistent event log and message queue that speaks the Kafka wire protocol."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; the exit code. What is raised here is said in one line."""
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments, prog_name="tidelog", standalone_mode=False)
+    except _UsageError as error:
+        if message := _usage_message(error):
+            report_error(message)
+        return 2
+    except _expected_failures() as error:
+        report_error(str(error))
+        return 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        report_error(f"{error.filename or 'input/output'}: {error.strerror or error}")
+        return 1
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _expected_failures() -> tuple[type[Exception], ...]:
+    """Asked for only when something has failed: `--help` need not import librdkafka for it."""
+    from tidelog.cli.failure import CommandFailed
+    from tidelog.client.errors import ClientError
+
+    return (CommandFailed, ClientError)
+
+
+def _usage_message(error: Any) -> str:
+    """One line; none where typer has just printed the help instead."""
+    context = error.ctx
+    path = context.command_path if context is not None else "tidelog"
+    message = error.format_message().rstrip(".")
+    if not message:
+        return ""
+    return f"{message[:1].lower()}{message[1:]} (see `{path} --help`)"

@@ -1,0 +1,110 @@
+"""Reading records from given offsets of given partitions; no group, nothing committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import confluent_kafka
+from confluent_kafka import KafkaError, Message
+
+from tidelog.client.connection import Connection
+from tidelog.client.errors import ClientError, explained
+from tidelog.model.ids import TopicPartition
+
+UNUSED_GROUP = "tidelog-no-group"
+"""librdkafka wants a group's name even of a consumer that joins none."""
+
+
+class ReceivedRecord(NamedTuple):
+    """A record as it lies in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Consumer:
+    """Reads what it is assigned, in the order of each partition."""
+
+    def __init__(self, connection: Connection, *, starts: Mapping[TopicPartition, int]) -> None:
+        connection.probe()
+        self._connection = connection
+        self._partitions = list(starts)
+        self._at_end: dict[TopicPartition, bool] = dict.fromkeys(starts, False)
+        self._client = confluent_kafka.Consumer(
+            connection.configuration(
+                group_id=UNUSED_GROUP,
+                enable_auto_commit=False,
+                enable_auto_offset_store=False,
+                enable_partition_eof=True,
+                auto_offset_reset="error",
+                check_crcs=True,
+                fetch_wait_max_ms=100,
+            )
+        )
+        self._client.assign(
+            [
+                confluent_kafka.TopicPartition(topic, partition, offset)
+                for (topic, partition), offset in starts.items()
+            ]
+        )
+
+    @property
+    def is_at_end(self) -> bool:
+        """Nothing more to read in any partition, when last asked."""
+        return all(self._at_end.values())
+
+    def poll(self, *, max_records: int = 1000, timeout_s: float = 0.1) -> list[ReceivedRecord]:
+        """Up to `max_records` records; none if none came in time."""
+        records = []
+        for message in self._client.consume(max_records, timeout_s):
+            error = message.error()
+            if error is None:
+                records.append(self._received(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._at_end[_partition_of(message)] = True
+            elif not error.retriable():
+                raise self._refused(error, message)
+        return records
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _received(self, message: Message) -> ReceivedRecord:
+        topic, partition = _partition_of(message)
+        self._at_end[TopicPartition(topic, partition)] = False
+        return ReceivedRecord(
+            topic,
+            partition,
+            message.offset() or 0,
+            message.timestamp()[1],
+            _as_bytes(message.key()),
+            _as_bytes(message.value()),
+            tuple((name, _as_bytes(value)) for name, value in _header_pairs(message)),
+        )
+
+    def _refused(self, error: KafkaError, message: Message) -> ClientError:
+        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
+            return ClientError(
+                f"offset {message.offset()} is not in the log of {_partition_of(message)}: "
+                "see `tidelog topic describe` for where it begins and ends"
+            )
+        return explained(error, bootstrap=self._connection.bootstrap, topic=message.topic() or "")
+
+
+def _partition_of(message: Message) -> TopicPartition:
+    return TopicPartition(message.topic() or "", message.partition() or 0)
+
+
+def _header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
+    headers = message.headers() or []
+    return list(headers.items()) if isinstance(headers, dict) else headers
+
+
+def _as_bytes(field: str | bytes | None) -> bytes | None:
+    return field.encode() if isinstance(field, str) else field

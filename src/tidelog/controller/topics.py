@@ -1,0 +1,215 @@
+"""Creating and deleting topics: the rules, and the records they lead to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from tidelog.controller.decision import Decision
+from tidelog.controller.placement import choose_replicas
+from tidelog.metadata.image import Image
+from tidelog.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_TOPIC_ID, NodeId, TopicId
+from tidelog.model.limits import MAX_TOPIC_NAME
+from tidelog.model.settings import InvalidSetting, parse_settings
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+USE_DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as asked for. `assignments` (replicas by partition) replaces the two numbers."""
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """What became of one topic. `message` is a sentence for the user, where there was an error."""
+
+    name: str | None
+    topic_id: TopicId = NO_TOPIC_ID
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """What the node's settings say about new topics."""
+
+    default_partitions: int
+    max_partitions: int
+
+
+class _Refused(Exception):
+    """The answer is no; never leaves this module."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+def decide_create_topics(
+    image: Image,
+    specs: Sequence[TopicSpec],
+    *,
+    rules: TopicRules,
+    random: Random,
+) -> Decision[list[TopicOutcome]]:
+    """Each topic is created or refused on its own."""
+    records: list[MetadataRecord] = []
+    outcomes: list[TopicOutcome] = []
+    names = [spec.name for spec in specs]
+    room = rules.max_partitions - image.partition_count
+    for spec in specs:
+        try:
+            if names.count(spec.name) > 1:
+                raise _Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
+            replicas = _checked_placement(image, spec, rules=rules, room=room, random=random)
+        except _Refused as refused:
+            outcomes.append(TopicOutcome(spec.name, error=refused.error, message=refused.message))
+            continue
+        topic_id = TopicId(UUID(int=random.getrandbits(128), version=4))
+        records += _topic_records(spec, topic_id, replicas)
+        room -= len(replicas)
+        outcomes.append(
+            TopicOutcome(
+                spec.name,
+                topic_id,
+                partitions=len(replicas),
+                replication_factor=len(replicas[0]),
+            )
+        )
+    return Decision(records, outcomes)
+
+
+def decide_delete_topics(
+    image: Image, targets: Sequence[tuple[str | None, TopicId]]
+) -> Decision[list[TopicOutcome]]:
+    """Topics by name, or by id where the name is None; a target named twice is deleted once."""
+    records: list[MetadataRecord] = []
+    outcomes: list[TopicOutcome] = []
+    gone: set[TopicId] = set()
+    for name, topic_id in targets:
+        topic = image.topics.get(name) if name is not None else image.topic_by_id(topic_id)
+        if topic is None or topic.topic_id in gone:
+            error = (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if name is not None
+                else ErrorCode.UNKNOWN_TOPIC_ID
+            )
+            outcomes.append(TopicOutcome(name, topic_id, error, error.explanation))
+            continue
+        gone.add(topic.topic_id)
+        records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+        outcomes.append(TopicOutcome(topic.name, topic.topic_id))
+    return Decision(records, outcomes)
+
+
+def _topic_records(
+    spec: TopicSpec, topic_id: TopicId, replicas: Sequence[Sequence[NodeId]]
+) -> list[MetadataRecord]:
+    records: list[MetadataRecord] = [TopicRecord(name=spec.name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(topic_id=topic_id, name=name, value=value)
+        for name, value in spec.configs.items()
+    ]
+    records += [
+        PartitionRecord(
+            topic_id=topic_id,
+            partition=index,
+            replicas=list(nodes),
+            isr=list(nodes),
+            leader=nodes[0],
+            leader_epoch=0,
+        )
+        for index, nodes in enumerate(replicas)
+    ]
+    return records
+
+
+def _checked_placement(
+    image: Image, spec: TopicSpec, *, rules: TopicRules, room: int, random: Random
+) -> list[tuple[NodeId, ...]]:
+    _check_name(spec.name)
+    if spec.name in image.topics:
+        raise _Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {spec.name!r} exists already")
+    _check_configs(spec)
+    if spec.assignments:
+        return _assigned(image, spec)
+    partitions = rules.default_partitions if spec.partitions == USE_DEFAULT else spec.partitions
+    if partitions <= 0:
+        raise _Refused(ErrorCode.INVALID_PARTITIONS, "a topic has at least one partition")
+    if partitions > room:
+        raise _Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{partitions} partitions are more than the {room} that max.partitions leaves room for",
+        )
+    factor = 1 if spec.replication_factor == USE_DEFAULT else spec.replication_factor
+    nodes = sorted(image.nodes)
+    if not 1 <= factor <= len(nodes):
+        raise _Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} with {len(nodes)} node(s): choose 1 to {len(nodes)}",
+        )
+    first = random.randrange(len(nodes))
+    return choose_replicas(nodes, partitions=partitions, replication_factor=factor, first=first)
+
+
+def _assigned(image: Image, spec: TopicSpec) -> list[tuple[NodeId, ...]]:
+    if spec.partitions != USE_DEFAULT or spec.replication_factor != USE_DEFAULT:
+        raise _Refused(
+            ErrorCode.INVALID_REQUEST, "give either an assignment or numbers of partitions"
+        )
+    if sorted(spec.assignments) != list(range(len(spec.assignments))):
+        raise _Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap"
+        )
+    placed = [
+        tuple(NodeId(node) for node in spec.assignments[index])
+        for index in range(len(spec.assignments))
+    ]
+    for nodes in placed:
+        known = all(node in image.nodes for node in nodes)
+        if not nodes or not known or len(set(nodes)) != len(nodes) or len(nodes) != len(placed[0]):
+            raise _Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "each partition needs the same number of different, existing nodes",
+            )
+    return placed
+
+
+def _check_name(name: str) -> None:
+    if name in ("", ".", "..") or len(name) > MAX_TOPIC_NAME or not _LEGAL_NAME.fullmatch(name):
+        raise _Refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"a topic name has 1 to {MAX_TOPIC_NAME} of the characters a-z A-Z 0-9 . _ -",
+        )
+
+
+def _check_configs(spec: TopicSpec) -> None:
+    try:
+        for name, value in spec.configs.items():
+            if value is None:
+                raise InvalidSetting(f"{name} has no value")
+            parse_settings({name: value}, "topic")
+    except InvalidSetting as wrong:
+        raise _Refused(ErrorCode.INVALID_CONFIG, str(wrong)) from None

@@ -1,0 +1,168 @@
+"""What the log remembers of idempotent producers: enough to refuse gaps and to recognize repeats.
+
+Kafka's rules. Per producer: its epoch and its last five batches. A batch that repeats one of them is
+answered with *its* offsets. Otherwise it must follow on: first sequence = last + 1, modulo 2³¹; a
+new epoch begins at 0; a lower epoch is refused. Of an unknown producer any sequence is accepted,
+since its earlier batches may have been lost to retention. The state is a function of the log
+(`note` each batch in order); snapshots merely save the replay.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_PRODUCER
+from tidelog.model.limits import BATCHES_REMEMBERED, MAX_PRODUCERS_PER_PARTITION
+from tidelog.wire.batch import BatchHeader
+
+_SEQUENCE_MASK = 0x7FFFFFFF
+
+_HEAD = struct.Struct(">4sBqi")
+_PRODUCER = struct.Struct(">qhb")
+_BATCH = struct.Struct(">iiqi")
+_CRC = struct.Struct(">I")
+_MAGIC = b"TDLP"
+_VERSION = 1
+
+
+class Remembered(NamedTuple):
+    """One appended batch of a producer."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset_delta: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+
+class Producer(NamedTuple):
+    """`batches`: the last five of this epoch, oldest first."""
+
+    epoch: int
+    batches: tuple[Remembered, ...]
+
+
+class Producers:
+    """Ordered by last append, so that the longest silent is the first to be forgotten."""
+
+    def __init__(self, *, limit: int = MAX_PRODUCERS_PER_PARTITION) -> None:
+        self._producers: dict[int, Producer] = {}
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Producers):
+            return NotImplemented
+        return list(self._producers.items()) == list(other._producers.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def judge(self, headers: Sequence[BatchHeader]) -> ErrorCode | tuple[int, int] | None:
+        """May these batches, one request's, be appended? None: yes. Two offsets: they are there
+        already, from the first to the second. An error: no.
+
+        A request is appended whole or not at all, so it is repeated whole or not at all: a mixture
+        of old and new batches, or a repeat of batches that do not lie together, is a gap in the
+        producer's thinking and refused as one.
+        """
+        if len(headers) == 1:
+            return self._judge_one(headers[0], self._producers.get(headers[0].producer_id))
+        return self._judge_several(headers)
+
+    def _judge_several(self, headers: Sequence[BatchHeader]) -> ErrorCode | tuple[int, int] | None:
+        seen = dict[int, Producer]()
+        repeats: list[tuple[int, int]] = []
+        for number, header in enumerate(headers):
+            pid = header.producer_id
+            producer = seen.get(pid) or self._producers.get(pid)
+            verdict = self._judge_one(header, producer)
+            if isinstance(verdict, ErrorCode):
+                return verdict
+            if verdict is not None:
+                repeats.append(verdict)
+            elif header.is_idempotent:
+                seen[pid] = _following(producer, header, -1)
+            is_mixed = len(repeats) not in (0, number + 1)
+            if is_mixed or (len(repeats) > 1 and repeats[-2][1] + 1 != repeats[-1][0]):
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return (repeats[0][0], repeats[-1][1]) if repeats else None
+
+    @staticmethod
+    def _judge_one(
+        header: BatchHeader, producer: Producer | None
+    ) -> ErrorCode | tuple[int, int] | None:
+        if header.producer_id == NO_PRODUCER or producer is None:
+            return None
+        first = header.base_sequence
+        if header.producer_epoch != producer.epoch:
+            if header.producer_epoch < producer.epoch:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first else None
+        last = header.last_sequence
+        for batch in producer.batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                return batch.base_offset, batch.last_offset
+        if first != (producer.batches[-1].last_sequence + 1) & _SEQUENCE_MASK:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return None
+
+    def note(self, header: BatchHeader, base_offset: int) -> None:
+        """The batch is in the log. The only mutator, live and at replay."""
+        pid = header.producer_id
+        if pid < 0:
+            return
+        producers = self._producers
+        producers[pid] = _following(producers.pop(pid, None), header, base_offset)
+        if len(producers) > self._limit:
+            del producers[next(iter(producers))]
+
+    def clear(self) -> None:
+        self._producers.clear()
+
+    def encode(self, offset: int) -> bytes:
+        """The snapshot of the state at `offset`."""
+        parts = [_HEAD.pack(_MAGIC, _VERSION, offset, len(self._producers))]
+        for pid, producer in self._producers.items():
+            parts.append(_PRODUCER.pack(pid, producer.epoch, len(producer.batches)))
+            parts.extend(_BATCH.pack(*batch) for batch in producer.batches)
+        body = b"".join(parts)
+        return body + _CRC.pack(crc32c(body))
+
+    def decode(self, data: bytes, offset: int) -> bool:
+        """Take over a snapshot; false (and nothing taken) if it is not a sound one of `offset`."""
+        body, crc = data[: -_CRC.size], data[-_CRC.size :]
+        if len(body) < _HEAD.size or _CRC.pack(crc32c(body)) != crc:
+            return False
+        magic, version, at, count = _HEAD.unpack_from(body)
+        if (magic, version, at) != (_MAGIC, _VERSION, offset):
+            return False
+        producers: dict[int, Producer] = {}
+        position = _HEAD.size
+        for _ in range(count):
+            pid, epoch, batches = _PRODUCER.unpack_from(body, position)
+            position += _PRODUCER.size
+            end = position + batches * _BATCH.size
+            remembered = map(Remembered._make, _BATCH.iter_unpack(body[position:end]))
+            producers[pid] = Producer(epoch, tuple(remembered))
+            position = end
+        self._producers = producers
+        return True
+
+
+def _following(producer: Producer | None, header: BatchHeader, base_offset: int) -> Producer:
+    batch = Remembered(
+        header.base_sequence, header.last_sequence, base_offset, header.last_offset_delta
+    )
+    if producer is None or producer.epoch != header.producer_epoch:
+        return Producer(header.producer_epoch, (batch,))
+    return Producer(producer.epoch, (*producer.batches[1 - BATCHES_REMEMBERED :], batch))

@@ -1,0 +1,205 @@
+"""One client's socket: frames in, responses out, never blocking.
+
+HOT PATH. Raw non-blocking sockets on the loop's readiness callbacks: a frame is received into one
+reused buffer and handed to the node in place; a response leaves with one `sendmsg`, or with
+`sendfile` where it is a large range of a file. While a client does not take its responses, no
+more of its requests are read: its memory here is bounded by what it already sent.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+
+from tidelog.broker.effects import Part
+from tidelog.log.disk import FileSpan
+from tidelog.model.ids import ConnectionId
+from tidelog.runtime.file_disk import OpenFile
+from tidelog.wire.errors import DecodeError
+from tidelog.wire.frames import FrameBuffer
+
+SENDFILE_FROM_BYTES = 256 * 1024
+"""Below this a `pread` into memory joins the header in one segment and is cheaper."""
+
+_MAX_PARTS = 64
+"""Buffers per `sendmsg`; the kernel's own limit is 1024."""
+
+
+class SocketConnection:
+    """A connection of the listener. `on_frame` is called once per request, `on_lost` once."""
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket.socket,
+        connection_id: ConnectionId,
+        *,
+        max_frame_bytes: int,
+        on_frame: Callable[[ConnectionId, memoryview], None],
+        on_lost: Callable[[ConnectionId, str], None],
+    ) -> None:
+        self.connection_id = connection_id
+        self._loop = loop
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._frames = FrameBuffer(max_frame_bytes)
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._output: deque[Part] = deque()
+        self._is_paused = False
+        self._is_reading = False
+        self._is_writing = False
+        self._is_closing = False
+        self._is_closed = False
+
+    def start(self) -> None:
+        self._update_reading()
+
+    # --- in -----------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        self._is_paused = True
+        self._update_reading()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._loop.call_soon(self._deliver)
+
+    def _update_reading(self) -> None:
+        wanted = not (self._is_paused or self._output or self._is_closing or self._is_closed)
+        if wanted and not self._is_reading:
+            self._loop.add_reader(self._fd, self._on_readable)
+        elif self._is_reading and not wanted:
+            self._loop.remove_reader(self._fd)
+        self._is_reading = wanted
+
+    def _on_readable(self) -> None:
+        try:
+            count = self._socket.recv_into(self._frames.writable())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(str(error))
+            return
+        if count == 0:
+            self._lose("the client closed the connection")
+            return
+        self._frames.received(count)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        """Hand over the whole frames that are here, until told to pause."""
+        try:
+            while not (self._is_paused or self._output or self._is_closing or self._is_closed):
+                frame = self._frames.next_frame()
+                if frame is None:
+                    break
+                self._on_frame(self.connection_id, frame)
+        except DecodeError as error:
+            self._lose(str(error))
+            return
+        self._update_reading()
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def send(self, parts: list[Part]) -> None:
+        """Queue a response; as much of it as the socket takes leaves at once."""
+        if self._is_closed:
+            return
+        was_empty = not self._output
+        self._output.extend(parts)
+        if was_empty:
+            self._write()
+
+    def close_after_output(self) -> None:
+        self._is_closing = True
+        if not self._output:
+            self._lose("closed by the node")
+
+    def _on_writable(self) -> None:
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._output:
+                first = self._output[0]
+                if isinstance(first, FileSpan) and first.size >= SENDFILE_FROM_BYTES:
+                    self._send_file(first)
+                else:
+                    self._send_bytes()
+        except (BlockingIOError, InterruptedError):
+            self._wait_for_room()
+            return
+        except OSError as error:
+            self._lose(str(error))
+            return
+        if self._is_writing:
+            self._loop.remove_writer(self._fd)
+            self._is_writing = False
+            if self._is_closing:
+                self._lose("closed by the node")
+            else:
+                self._loop.call_soon(self._deliver)
+
+    def _wait_for_room(self) -> None:
+        if not self._is_writing:
+            self._loop.add_writer(self._fd, self._on_writable)
+            self._is_writing = True
+        self._update_reading()
+
+    def _send_bytes(self) -> None:
+        """As many small parts as there are in a row, in one call."""
+        buffers: list[bytes | bytearray | memoryview] = []
+        flags = 0
+        output = self._output
+        for index in range(min(len(output), _MAX_PARTS)):
+            part = output[index]
+            if isinstance(part, FileSpan):
+                if part.size >= SENDFILE_FROM_BYTES:
+                    flags = socket.MSG_MORE
+                    break
+                part = output[index] = part.read()
+            buffers.append(part)
+        sent = self._socket.sendmsg(buffers, [], flags)
+        while sent:
+            first = output[0]
+            size = len(first)  # type: ignore[arg-type]
+            if sent < size:
+                output[0] = memoryview(first)[sent:]  # type: ignore[arg-type]
+                raise BlockingIOError
+            sent -= size
+            output.popleft()
+        while output and not isinstance(output[0], FileSpan) and not output[0]:
+            output.popleft()
+
+    def _send_file(self, span: FileSpan) -> None:
+        file = span.file
+        assert isinstance(file, OpenFile)
+        sent = os.sendfile(self._fd, file.fileno(), span.position, span.size)
+        if sent == 0:
+            raise OSError("a file is shorter than the log believes")
+        if sent == span.size:
+            self._output.popleft()
+        else:
+            self._output[0] = FileSpan(file, span.position + sent, span.size - sent)
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Close at once, whatever is queued."""
+        self._lose("the node is stopping")
+
+    def _lose(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._output.clear()
+        self._update_reading()
+        if self._is_writing:
+            self._loop.remove_writer(self._fd)
+            self._is_writing = False
+        self._socket.close()
+        self._on_lost(self.connection_id, reason)

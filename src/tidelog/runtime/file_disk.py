@@ -1,0 +1,329 @@
+"""The real disk: a data directory of ordinary files.
+
+A `File` here is a name with, most of the time, a descriptor. Descriptors are few and partitions
+are many, so at most `max_open_files` stay open: the longest unused gives way and is opened again
+when somebody asks. Two kinds never give way: a file in use by a call in another thread, and a file
+that was deleted or replaced while somebody holds it (its name would now lead elsewhere, or
+nowhere). One with unsynced writes gives way only if all have them, and is synced first, because a
+write-back error is reported to those who had the file open when it happened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import threading
+from collections.abc import Sequence
+from weakref import WeakValueDictionary, ref
+
+from tidelog.log.disk import Buffer, DiskError, DiskFull
+
+MIN_OPEN_FILES = 16
+_CLOSED = -1
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _disk_error(error: OSError, doing: str, path: str) -> DiskError:
+    kind = DiskFull if error.errno in _FULL else DiskError
+    return kind(f"{doing} {path or '.'}: {error.strerror}")
+
+
+def open_file_share() -> int:
+    """Half of the descriptors the process may have: the other half is for connections."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(MIN_OPEN_FILES, min(soft // 2, 500_000))
+
+
+class OpenFile:
+    """One file; all who open the same path share it. Safe to use from several threads."""
+
+    __slots__ = (
+        "__weakref__",
+        "descriptor",
+        "disk",
+        "failure",
+        "is_detached",
+        "is_dirty",
+        "name",
+        "users",
+    )
+
+    def __init__(self, disk: FileDisk, path: str) -> None:
+        self.disk = disk
+        self.name = path
+        self.descriptor = _CLOSED
+        self.users = 0
+        self.is_dirty = False
+        self.is_detached = False
+        self.failure: DiskError | None = None
+
+    def __del__(self) -> None:
+        if self.descriptor != _CLOSED:
+            self.disk.forget(self)
+
+    @property
+    def path(self) -> str:
+        return self.name
+
+    def fileno(self) -> int:
+        """The descriptor, for one `os.sendfile` right away: another file's opening may close it,
+        so ask again before the next call."""
+        descriptor = self.disk.begin_use(self)
+        self.disk.end_use(self)
+        return descriptor
+
+    def size(self) -> int:
+        descriptor = self.disk.begin_use(self)
+        try:
+            return os.fstat(descriptor).st_size
+        except OSError as error:
+            raise _disk_error(error, "reading the size of", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def read(self, position: int, size: int) -> bytes:
+        descriptor = self.disk.begin_use(self)
+        try:
+            data = os.pread(descriptor, size, position)
+            if len(data) == size or not data:
+                return data
+            return data + _read_rest(descriptor, size - len(data), position + len(data))
+        except OSError as error:
+            raise _disk_error(error, "reading", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+        descriptor = self.disk.begin_use(self)
+        try:
+            self.is_dirty = True
+            written = os.pwritev(descriptor, parts, position)
+            if written < sum(map(len, parts)):
+                _write_rest(descriptor, parts, position, written)
+        except OSError as error:
+            raise _disk_error(error, "writing", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def truncate(self, size: int) -> None:
+        descriptor = self.disk.begin_use(self)
+        try:
+            self.is_dirty = True
+            os.ftruncate(descriptor, size)
+        except OSError as error:
+            raise _disk_error(error, "cutting", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def sync(self) -> None:
+        descriptor = self.disk.begin_use(self)
+        try:
+            if self.failure is not None:
+                raise self.failure
+            self.is_dirty = False
+            os.fdatasync(descriptor)
+        except OSError as error:
+            raise _disk_error(error, "syncing", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def close(self) -> None:
+        """Gives the descriptor back. Others who hold the file may go on using it."""
+        self.disk.give_back(self)
+
+
+def _read_rest(descriptor: int, size: int, position: int) -> bytes:
+    parts: list[bytes] = []
+    while size and (more := os.pread(descriptor, size, position)):
+        parts.append(more)
+        position += len(more)
+        size -= len(more)
+    return b"".join(parts)
+
+
+def _write_rest(descriptor: int, parts: Sequence[Buffer], position: int, written: int) -> None:
+    """The kernel may take less than it was given, for instance just before the disk is full."""
+    rest = memoryview(b"".join(parts))
+    while written < len(rest):
+        written += os.pwrite(descriptor, rest[written:], position + written)
+
+
+class Directory:
+    """A directory's entries, for syncing."""
+
+    __slots__ = ("_absolute", "_path")
+
+    def __init__(self, path: str, absolute: str) -> None:
+        self._path = path
+        self._absolute = absolute
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def sync(self) -> None:
+        try:
+            descriptor = os.open(self._absolute, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _disk_error(error, "syncing", self._path) from error
+
+
+class FileDisk:
+    """The data directory `root`, which is created if it is absent."""
+
+    def __init__(self, root: str | os.PathLike[str], *, max_open_files: int | None = None) -> None:
+        self.root = os.fspath(root)
+        self.max_open_files = max_open_files or open_file_share()
+        self._lock = threading.RLock()
+        self._files: WeakValueDictionary[str, OpenFile] = WeakValueDictionary()
+        self._open: dict[int, ref[OpenFile]] = {}
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except OSError as error:
+            raise _disk_error(error, "creating", self.root) from error
+
+    # --- the protocol: log.disk.Disk ----------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        with self._lock:
+            file = self._files.get(path)
+            if file is not None:
+                return file
+            file = OpenFile(self, path)
+            try:
+                if create:
+                    self._open_descriptor(file, os.O_CREAT)
+                else:
+                    os.stat(self.absolute(path))
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise _disk_error(error, "opening", path) from error
+            self._files[path] = file
+            return file
+
+    def directory(self, path: str) -> Directory:
+        return Directory(path, self.absolute(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self.absolute(path))
+
+    def list(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.absolute(path)))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _disk_error(error, "listing", path) from error
+
+    def make_directory(self, path: str) -> None:
+        try:
+            os.makedirs(self.absolute(path), exist_ok=True)
+        except OSError as error:
+            raise _disk_error(error, "creating", path) from error
+
+    def rename(self, old: str, new: str) -> None:
+        with self._lock:
+            self._detach(new)
+            try:
+                os.rename(self.absolute(old), self.absolute(new))
+            except OSError as error:
+                raise _disk_error(error, "renaming", old) from error
+            moved = self._files.pop(old, None)
+            if moved is not None:
+                moved.name = new
+                self._files[new] = moved
+
+    def delete(self, path: str) -> None:
+        with self._lock:
+            below = path + "/"
+            for held in [name for name in self._files if name == path or name.startswith(below)]:
+                self._detach(held)
+            absolute = self.absolute(path)
+            try:
+                if os.path.isdir(absolute):
+                    shutil.rmtree(absolute)
+                else:
+                    os.unlink(absolute)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise _disk_error(error, "deleting", path) from error
+
+    # --- descriptors --------------------------------------------------------------------------
+
+    def absolute(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+    def begin_use(self, file: OpenFile) -> int:
+        """The file's descriptor, safe from being closed until `end_use`."""
+        with self._lock:
+            if file.descriptor == _CLOSED:
+                try:
+                    self._open_descriptor(file, 0)
+                except OSError as error:
+                    raise _disk_error(error, "opening", file.name) from error
+            file.users += 1
+            return file.descriptor
+
+    def end_use(self, file: OpenFile) -> None:
+        with self._lock:
+            file.users -= 1
+
+    def give_back(self, file: OpenFile) -> None:
+        """Close the descriptor if the file can be opened again by its name."""
+        with self._lock:
+            if file.descriptor != _CLOSED and not file.users and not file.is_detached:
+                self._close_descriptor(file)
+
+    def forget(self, file: OpenFile) -> None:
+        """Nobody holds the file any more."""
+        with self._lock:
+            self._open.pop(file.descriptor, None)
+            os.close(file.descriptor)
+            file.descriptor = _CLOSED
+
+    def open_descriptors(self) -> int:
+        return len(self._open)
+
+    def _open_descriptor(self, file: OpenFile, flags: int) -> None:
+        while len(self._open) >= self.max_open_files and self._close_one():
+            pass
+        flags |= os.O_RDWR | os.O_CLOEXEC
+        file.descriptor = os.open(self.absolute(file.name), flags, 0o644)
+        self._open[file.descriptor] = ref(file)
+
+    def _close_one(self) -> bool:
+        """Make room; false if every open file is in use or has lost its name."""
+        held = (reference() for reference in self._open.values())
+        idle = [file for file in held if file and not file.users and not file.is_detached]
+        if not idle:
+            return False
+        self._close_descriptor(next((file for file in idle if not file.is_dirty), idle[0]))
+        return True
+
+    def _close_descriptor(self, file: OpenFile) -> None:
+        if file.is_dirty:
+            try:
+                os.fdatasync(file.descriptor)
+                file.is_dirty = False
+            except OSError as error:
+                file.failure = _disk_error(error, "syncing", file.name)
+        self._open.pop(file.descriptor, None)
+        os.close(file.descriptor)
+        file.descriptor = _CLOSED
+
+    def _detach(self, path: str) -> None:
+        """The name is about to lead elsewhere: those who hold the file keep its descriptor."""
+        file = self._files.pop(path, None)
+        if file is not None:
+            if file.descriptor == _CLOSED and os.path.exists(self.absolute(path)):
+                self.begin_use(file)
+                self.end_use(file)
+            file.is_detached = True

@@ -1,0 +1,288 @@
+"""A node as a process: one event loop, one flush thread, one place that carries out effects."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import SystemRandom
+from typing import Any
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.effects import (
+    CloseConnection,
+    Effect,
+    PauseReading,
+    Report,
+    ResumeReading,
+    SendResponse,
+    StartFlush,
+    Stop,
+)
+from tidelog.broker.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    FlushDone,
+    FrameReceived,
+    StopRequested,
+    Tick,
+)
+from tidelog.broker.node import Node
+from tidelog.broker.start import StartRefused
+from tidelog.log.disk import DiskError
+from tidelog.model.clock import Now
+from tidelog.model.ids import ConnectionId, NodeId
+from tidelog.model.settings import Value, node_settings
+from tidelog.runtime.connection import SocketConnection
+from tidelog.runtime.file_disk import FileDisk
+from tidelog.runtime.flusher import Flusher
+from tidelog.runtime.listener import Listener, raise_descriptor_limit
+
+log = logging.getLogger("tidelog")
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What `tidelog serve` was told. `advertised`: the host clients are sent to, if not `host`."""
+
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 9092
+    node_id: int = 1
+    advertised: str | None = None
+    settings: dict[str, Value] = field(default_factory=dict)
+
+
+class ServeError(Exception):
+    """The node can't start; the message is one line for the user that says what to do."""
+
+
+def serve(options: ServeOptions) -> int:
+    """Run a node until SIGTERM or SIGINT; prints `ready HOST:PORT` once clients may connect."""
+    lock = _lock_data_directory(options.data_dir)
+    try:
+        _run(_serve(options))
+    finally:
+        os.close(lock)
+    return 0
+
+
+class Service:
+    """Events to the node, effects to the world."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: ServeOptions) -> None:
+        self._loop = loop
+        self._options = options
+        self._settings = node_settings(options.settings)
+        self._connections: dict[ConnectionId, SocketConnection] = {}
+        self._next_connection = 1
+        self._max_connections = min(self._settings.max_connections, raise_descriptor_limit())
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: float | None = None
+        self._flusher = Flusher(self._flush_done_in_thread)
+        self.stopped: asyncio.Future[None] = loop.create_future()
+        self.listener = _listen(loop, options, self._on_connection)
+        self._node = self._make_node()
+        self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
+            SendResponse: self._send,
+            CloseConnection: self._close,
+            PauseReading: self._pause,
+            ResumeReading: self._resume,
+            StartFlush: self._flusher.flush,
+            Report: self._report,
+            Stop: self._stop,
+        }
+
+    def start(self) -> None:
+        self._flusher.start()
+        try:
+            effects = self._node.start(_now())
+        except (StartRefused, DiskError) as error:
+            raise ServeError(str(error)) from None
+        self._perform(effects)
+        self._arm_timer()
+        self.listener.start()
+
+    def request_stop(self) -> None:
+        if not self.stopped.done():
+            self._step(StopRequested())
+
+    # --- events -------------------------------------------------------------------------------
+
+    def _step(self, event: Event) -> None:
+        self._perform(self._node.step(_now(), event))
+        self._arm_timer()
+
+    def _on_frame(self, connection: ConnectionId, frame: memoryview) -> None:
+        self._step(FrameReceived(connection, frame))
+
+    def _on_connection(self, sock: socket.socket, peer: str) -> None:
+        if len(self._connections) >= self._max_connections:
+            log.warning("%s refused: %d connections are open", peer, len(self._connections))
+            sock.close()
+            return
+        connection_id = ConnectionId(self._next_connection)
+        self._next_connection += 1
+        connection = SocketConnection(
+            self._loop,
+            sock,
+            connection_id,
+            max_frame_bytes=self._settings.socket_request_max_bytes,
+            on_frame=self._on_frame,
+            on_lost=self._on_lost,
+        )
+        self._connections[connection_id] = connection
+        self._step(ConnectionOpened(connection_id, peer))
+        connection.start()
+
+    def _on_lost(self, connection_id: ConnectionId, reason: str) -> None:
+        if self._connections.pop(connection_id, None) is not None:
+            log.debug("connection %d: %s", connection_id, reason)
+            self._step(ConnectionClosed(connection_id))
+
+    def _flush_done_in_thread(self, event: FlushDone) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._step, event)
+        except RuntimeError:  # the loop has ended: nobody waits for the flush
+            pass
+
+    def _arm_timer(self) -> None:
+        deadline_ms = self._node.next_deadline()
+        if deadline_ms == self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ms = deadline_ms
+        if deadline_ms is not None:
+            delay = max(0.0, deadline_ms / 1000 - time.monotonic())
+            self._timer = self._loop.call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._timer_ms = None
+        self._step(Tick())
+
+    # --- effects ------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._carry_out[type(effect)](effect)
+
+    def _send(self, effect: SendResponse) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.send(effect.parts)
+
+    def _close(self, effect: CloseConnection) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            log.info("connection %d closed: %s", effect.connection, effect.reason)
+            self._loop.call_soon(connection.close_after_output)
+
+    def _pause(self, effect: PauseReading) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.pause()
+
+    def _resume(self, effect: ResumeReading) -> None:
+        connection = self._connections.get(effect.connection)
+        if connection is not None:
+            connection.resume()
+
+    def _report(self, effect: Report) -> None:
+        log.log(_LEVELS[effect.level], "%s", effect.text)
+
+    def _stop(self, effect: Stop) -> None:
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+    def shut_down(self) -> None:
+        """After the node has stopped: let go of sockets and the thread."""
+        self.listener.close()
+        for connection in list(self._connections.values()):
+            connection.abort()
+        self._flusher.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _make_node(self) -> Node:
+        options = self._options
+        config = NodeConfig(
+            node_id=NodeId(options.node_id),
+            host=options.advertised or options.host,
+            port=self.listener.port,
+            settings=self._settings,
+            topic_defaults=options.settings,
+        )
+        return Node(config, FileDisk(options.data_dir), SystemRandom())
+
+
+async def _serve(options: ServeOptions) -> None:
+    loop = asyncio.get_running_loop()
+    service = Service(loop, options)
+    service.start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.request_stop)
+    gc.freeze()
+    sys.stdout.write(f"ready {options.host}:{service.listener.port}\n")
+    sys.stdout.flush()
+    await service.stopped
+    service.shut_down()
+
+
+def _run(main: Any) -> None:
+    """On uvloop where it is installed, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def _now() -> Now:
+    return Now(time.monotonic() * 1000, int(time.time() * 1000))
+
+
+def _listen(
+    loop: asyncio.AbstractEventLoop,
+    options: ServeOptions,
+    on_connection: Callable[[socket.socket, str], None],
+) -> Listener:
+    try:
+        return Listener(loop, options.host, options.port, on_connection=on_connection)
+    except OSError as error:
+        raise ServeError(
+            f"can't listen on {options.host}:{options.port}: {error.strerror or error}; "
+            "give another address with --listen HOST:PORT (port 0 chooses a free one)"
+        ) from None
+
+
+def _lock_data_directory(data_dir: Path) -> int:
+    """One process per data directory. The lock ends with the process, however it ends."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(data_dir / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise ServeError(f"can't use the data directory {data_dir}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise ServeError(
+            f"another process uses {data_dir}: stop it, or give another --data-dir"
+        ) from None
+    return descriptor

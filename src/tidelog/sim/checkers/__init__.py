@@ -1,0 +1,61 @@
+"""Pure functions from what was recorded to what is wrong. The names of the properties (C1, S3, T2)
+are those of the project's list of promises; Jepsen's words for the anomalies stand beside them.
+
+`check_history` runs everything that a client's history alone can show; `storage` and `producers`
+also look at batches found on a disk. A finding is always a bug: of the node, or of the checker.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tidelog.sim.checkers import (
+    damage,
+    ends,
+    losses,
+    order,
+    polls,
+    producers,
+    stability,
+    uniqueness,
+)
+from tidelog.sim.checkers.finding import Finding
+from tidelog.sim.checkers.view import views
+from tidelog.sim.history import Entry
+
+__all__ = ["Finding", "check_history"]
+
+PARTITION_CHECKS = (
+    uniqueness.check_inconsistent_offsets,
+    uniqueness.check_phantoms,
+    uniqueness.check_failed_values_stay_unseen,
+    uniqueness.check_duplicates,
+    losses.check_lost_writes,
+    losses.check_unseen,
+    order.check_send_order,
+    order.check_real_time_order,
+    polls.check_within_polls,
+    polls.check_between_polls,
+    polls.check_recency,
+    ends.check_end_offsets,
+    ends.check_timestamps,
+    ends.check_out_of_range,
+    ends.check_offsets_of_errors,
+    stability.check_stable_bytes,
+    stability.check_log_start,
+    damage.check_damage_unserved,
+)
+
+
+def check_history(entries: Sequence[Entry]) -> tuple[list[Finding], Counter[str]]:
+    """Everything wrong with a history, and figures for the report."""
+    findings: list[Finding] = []
+    counters: Counter[str] = Counter()
+    for view in views(entries):
+        for check in PARTITION_CHECKS:
+            findings += check(view)
+        counters["plain duplicates"] += uniqueness.count_plain_duplicates(view)
+        counters["worst lag ms"] = max(counters["worst lag ms"], polls.worst_lag_ms(view))
+    findings += producers.check_given_ids(entries)
+    return findings, counters

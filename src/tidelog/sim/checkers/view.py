@@ -1,0 +1,241 @@
+"""A history as one partition saw it: sends, reads and look-ups, ready for the checks.
+
+Where a partition may rightly lose records (a `loss` entry names it), it has one view per stretch
+between losses; what was sent in an earlier stretch is known, and may or may not be there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from tidelog.sim.history import Entry, EntryType, Operation, Partition, operations
+
+EARLIEST = -2
+LATEST = -1
+
+
+@dataclass(slots=True, frozen=True)
+class Send:
+    """One record sent. `offset` is what the answer said, -1 where there was none."""
+
+    value: int
+    proc: int
+    pid: int
+    timestamp: int
+    invoked: int
+    ended: float
+    ended_ns: int
+    type: EntryType
+    offset: int
+    err: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class Read:
+    """One partition's share of a poll that was answered. `is_alone` says that all other
+    partitions of the poll came back empty."""
+
+    proc: int
+    invoked: int
+    ended: int
+    ended_ns: int
+    position: int
+    records: list[tuple[int, int]]
+    digests: list[tuple[int, int]]
+    is_alone: bool
+
+
+@dataclass(slots=True, frozen=True)
+class ReadError:
+    """A partition's error in a poll."""
+
+    proc: int
+    invoked: int
+    ended: int
+    position: int
+    high_watermark: int
+    err: str
+
+
+@dataclass(slots=True, frozen=True)
+class Lookup:
+    """A ListOffsets: `asked` is a timestamp, EARLIEST or LATEST."""
+
+    proc: int
+    invoked: int
+    ended: float
+    asked: int
+    type: EntryType
+    offset: int
+    timestamp: int
+    err: str | None
+
+
+@dataclass(slots=True, frozen=True)
+class Damage:
+    """Offsets that the simulator has made unreadable from entry `at` on."""
+
+    first_offset: int
+    last_offset: int
+    at: int
+
+
+@dataclass(slots=True)
+class View:
+    """One partition in one stretch of the history."""
+
+    tp: Partition
+    sends: list[Send] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    errors: list[ReadError] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+    earlier: dict[int, Send] = field(default_factory=dict)
+    is_last: bool = True
+    has_final_reads: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.tp[0]}-{self.tp[1]}"
+
+    def is_damaged(self, offset: int) -> bool:
+        return any(d.first_offset <= offset <= d.last_offset for d in self.damages)
+
+    def offsets_of_values(self) -> dict[int, list[int]]:
+        """Every offset each value was proven to be at, by an answer or by a read."""
+        known: dict[int, list[int]] = {}
+        for offset, value, _ in self.sightings():
+            if offset not in known.setdefault(value, []):
+                known[value].append(offset)
+        return known
+
+    def sightings(self) -> Iterator[tuple[int, int, int]]:
+        """Each proof that an offset holds a value: `(offset, value, entry)`."""
+        for send in self.sends:
+            if send.type == "ok" and send.offset >= 0:
+                yield send.offset, send.value, int(send.ended)
+        for read in self.reads:
+            for offset, value in read.records:
+                yield offset, value, read.ended
+
+
+def views(entries: Sequence[Entry]) -> Iterator[View]:
+    """A view per partition and stretch, partitions in order of their first appearance."""
+    losses = _losses(entries)
+    all_operations = operations(entries)
+    for tp in _partitions(entries):
+        bounds = [0, *losses.get(tp, []), len(entries)]
+        earlier: dict[int, Send] = {}
+        damages: list[Damage] = []
+        for start, stop in itertools.pairwise(bounds):
+            view = View(tp, damages=list(damages), earlier=dict(earlier))
+            view.is_last = stop == len(entries)
+            for operation in all_operations:
+                if start <= operation.invocation.i < stop:
+                    _add(view, _cut(operation, stop))
+            for entry in entries[start:stop]:
+                _add_note(view, entry)
+            yield view
+            earlier.update({send.value: send for send in view.sends})
+            damages = view.damages
+
+
+def _losses(entries: Sequence[Entry]) -> dict[Partition, list[int]]:
+    found: dict[Partition, list[int]] = {}
+    for entry in entries:
+        if entry.f == "loss":
+            for tp in entry.value:
+                found.setdefault(tp, []).append(entry.i)
+    return found
+
+
+def _partitions(entries: Sequence[Entry]) -> list[Partition]:
+    found: dict[Partition, None] = {}
+    for entry in entries:
+        if entry.tp is not None:
+            found[entry.tp] = None
+        if entry.f == "poll" and isinstance(entry.value, dict):
+            found.update(dict.fromkeys(entry.value))
+    return list(found)
+
+
+def _cut(operation: Operation, stop: int) -> Operation:
+    """An operation that reaches over the end of the stretch never completed, as far as it knows."""
+    if operation.completion is not None and operation.completion.i >= stop:
+        return Operation(operation.invocation, None)
+    return operation
+
+
+def _add(view: View, operation: Operation) -> None:
+    invocation = operation.invocation
+    if invocation.f == "send" and invocation.tp == view.tp:
+        view.sends.append(_send(operation))
+    elif invocation.f == "poll" and view.tp in invocation.value:
+        _add_read(view, operation)
+    elif invocation.f == "list_offsets" and invocation.tp == view.tp:
+        view.lookups.append(_lookup(operation))
+
+
+def _add_note(view: View, entry: Entry) -> None:
+    if entry.f == "damage" and entry.tp == view.tp:
+        view.damages.append(Damage(entry.value[0], entry.value[1], entry.i))
+    elif entry.f == "final_reads":
+        view.has_final_reads = True
+    elif entry.f == "poll_error" and entry.tp == view.tp:
+        position, high_watermark, invoked = entry.value
+        view.errors.append(
+            ReadError(entry.proc, invoked, entry.i, position, high_watermark, entry.err or "")
+        )
+
+
+def _send(operation: Operation) -> Send:
+    invocation, completion = operation.invocation, operation.completion
+    return Send(
+        value=invocation.value,
+        proc=invocation.proc,
+        pid=-1 if invocation.pid is None else invocation.pid,
+        timestamp=-1 if invocation.ts is None else invocation.ts,
+        invoked=invocation.i,
+        ended=inf if completion is None else completion.i,
+        ended_ns=0 if completion is None else completion.t,
+        type=operation.type,
+        offset=-1 if completion is None else completion.value[0],
+        err=None if completion is None else completion.err,
+    )
+
+
+def _add_read(view: View, operation: Operation) -> None:
+    invocation, completion = operation.invocation, operation.completion
+    if completion is None or completion.type != "ok" or view.tp not in completion.value:
+        return
+    others = sum(len(records) for tp, records in completion.value.items() if tp != view.tp)
+    digests = (completion.digests or {}).get(view.tp, [])
+    view.reads.append(
+        Read(
+            proc=invocation.proc,
+            invoked=invocation.i,
+            ended=completion.i,
+            ended_ns=completion.t,
+            position=invocation.value[view.tp],
+            records=[(offset, value) for offset, value in completion.value[view.tp]],
+            digests=[(offset, digest) for offset, digest in digests],
+            is_alone=others == 0,
+        )
+    )
+
+
+def _lookup(operation: Operation) -> Lookup:
+    invocation, completion = operation.invocation, operation.completion
+    answer = [-1, -1] if completion is None or completion.value is None else completion.value
+    return Lookup(
+        proc=invocation.proc,
+        invoked=invocation.i,
+        ended=operation.ended,
+        asked=invocation.value,
+        type=operation.type,
+        offset=answer[0],
+        timestamp=answer[1],
+        err=None if completion is None else completion.err,
+    )

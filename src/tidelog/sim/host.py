@@ -1,0 +1,274 @@
+"""A machine that runs a node: one disk, one clock, and one life of the node after another.
+
+A crash is honest: effects of the old life do nothing any more (a flush under way never reports, a
+response not yet sent is not sent), and the next life knows only what the disk holds. Request memory
+is overwritten after each step, so a node that kept a view of it is found out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.effects import (
+    CloseConnection,
+    Effect,
+    PauseReading,
+    Report,
+    ResumeReading,
+    SendResponse,
+    StartFlush,
+    Stop,
+)
+from tidelog.broker.events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    Event,
+    FlushDone,
+    FrameReceived,
+    StopRequested,
+    Tick,
+)
+from tidelog.broker.node import Node
+from tidelog.broker.start import StartRefused
+from tidelog.log.disk import DiskError
+from tidelog.model.ids import ConnectionId
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.sim.clock import HostClock
+from tidelog.sim.disk import FlushTicket, SimDisk
+from tidelog.sim.disk_faults import PowerLost
+from tidelog.sim.network import Connection
+from tidelog.sim.schedule import Schedule, Timer
+from tidelog.sim.trace import Trace
+
+CrashKind = Literal["kill", "power"]
+NodeFactory = Callable[..., Node]
+
+POISON = 0xA5
+
+
+@dataclass(slots=True)
+class HostOptions:
+    """What a host runs and how closely it is watched."""
+
+    config: NodeConfig
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
+    make_node: NodeFactory = Node
+    validate_every: int = 1
+    flush_ms: tuple[float, float] = (0.2, 2.0)
+
+
+@dataclass(slots=True)
+class Life:
+    """One incarnation of the node."""
+
+    node: Node
+    number: int
+    connections: dict[ConnectionId, Connection] = field(default_factory=dict)
+    tick: Timer | None = None
+    tick_due_ms: float = -1.0
+    flush_failed_ms: float | None = None
+    has_disk_error: bool = False
+
+
+class Host:
+    """Runs a node on a simulated disk and clock. Implements `network.Server`."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        trace: Trace,
+        options: HostOptions,
+        *,
+        seed_of: Callable[[str], Random],
+    ) -> None:
+        self._schedule = schedule
+        self._trace = trace
+        self._options = options
+        self._node_random = seed_of("node")
+        self._flush_random = seed_of("flush")
+        self.clock = HostClock(seed_of("clock"))
+        self.disk = SimDisk(seed_of("disk"))
+        self.life: Life | None = None
+        self.lives = 0
+        self.steps = 0
+        self.flush_stall_ms = 0.0
+        self.reports: list[str] = []
+        self.counted: Counter[str] = Counter()
+        self.flush_failures: dict[int, float] = {}
+        self.on_death: list[Callable[[CrashKind | None], None]] = []
+        self.on_start: list[Callable[[], None]] = []
+
+    # --- lives -----------------------------------------------------------------------------------
+
+    @property
+    def is_up(self) -> bool:
+        return self.life is not None
+
+    def start(self) -> bool:
+        """A new life from what the disk holds; False if the node refused or the disk failed."""
+        assert self.life is None, "the node is running already"
+        options = self._options
+        self.lives += 1
+        node = options.make_node(
+            options.config,
+            self.disk,
+            Random(self._node_random.getrandbits(64)),
+            safeguards=options.safeguards,
+        )
+        life = Life(node, self.lives)
+        self.life = life
+        try:
+            effects = node.start(self.clock.now(self._schedule.now_ms))
+        except PowerLost:
+            self.counted["power failure during start"] += 1
+            self.crash("power")
+            return False
+        except (DiskError, StartRefused) as error:
+            self._trace.say("start", f"life {life.number} could not start: {error}")
+            self.counted["failed start"] += 1
+            self.crash("kill")
+            return False
+        self._trace.say("start", f"life {life.number} is up")
+        for watcher in self.on_start:
+            watcher()
+        self._carry_out(life, effects)
+        self._after_step(life)
+        return True
+
+    def crash(self, kind: CrashKind) -> None:
+        """The process is killed, or the machine loses power."""
+        if self.life is not None:
+            self._trace.say("crash", f"life {self.life.number} ends: {kind}")
+            self._end_life(kind)
+        if kind == "power":
+            self.disk.lose_power()
+        else:
+            self.disk.lose_process()
+
+    def stop(self) -> None:
+        """Ask the node to stop; it does so within the step."""
+        life = self.life
+        if life is None:
+            return
+        self._trace.say("stop", f"life {life.number} is asked to stop")
+        self.deliver(StopRequested())
+        assert self.life is not life, "the node did not stop when asked to"
+
+    def _end_life(self, kind: CrashKind | None) -> None:
+        life, self.life = self.life, None
+        assert life is not None
+        if life.tick is not None:
+            life.tick.cancel()
+        for watcher in self.on_death:
+            watcher(kind)
+        for connection in life.connections.values():
+            connection.lose_host()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def connection_opened(self, connection: Connection) -> bool:
+        life = self.life
+        if life is None:
+            return False
+        connection.incarnation = life.number
+        life.connections[connection.id] = connection
+        self.deliver(ConnectionOpened(connection.id, f"client-{connection.id}"))
+        return self.life is life
+
+    def connection_closed(self, connection: Connection) -> None:
+        life = self.life
+        if life is not None and life.connections.pop(connection.id, None) is not None:
+            self.deliver(ConnectionClosed(connection.id))
+
+    def frame_received(self, connection: Connection, frame: bytes) -> None:
+        if self.life is None or connection.id not in self.life.connections:
+            return
+        memory = bytearray(frame)
+        self.deliver(FrameReceived(connection.id, memoryview(memory)))
+        memory[:] = bytes((POISON,)) * len(memory)
+
+    def deliver(self, event: Event) -> None:
+        """One step of the node, and its effects."""
+        life = self.life
+        if life is None:
+            return
+        now = self.clock.now(self._schedule.now_ms)
+        self._trace.event(self._schedule.now_ms, event)
+        self.steps += 1
+        try:
+            effects = life.node.step(now, event)
+        except PowerLost:
+            self.counted["power failure during a step"] += 1
+            self.crash("power")
+            return
+        self._carry_out(life, effects)
+        if self.life is life:
+            self._after_step(life)
+
+    def _after_step(self, life: Life) -> None:
+        if self.steps % self._options.validate_every == 0:
+            life.node.validate()
+        deadline = life.node.next_deadline()
+        if deadline is None or deadline == life.tick_due_ms:
+            return
+        if life.tick is not None:
+            life.tick.cancel()
+        life.tick_due_ms = deadline
+        # A hair later, so that rounding never wakes the node before its own clock says so.
+        due = self.clock.virtual_of(deadline) + 1e-3
+        life.tick = self._schedule.at(due, lambda: self._tick(life))
+
+    def _tick(self, life: Life) -> None:
+        life.tick = None
+        life.tick_due_ms = -1.0
+        if self.life is life:
+            self.deliver(Tick())
+
+    # --- effects ---------------------------------------------------------------------------------
+
+    def _carry_out(self, life: Life, effects: list[Effect]) -> None:
+        for effect in effects:
+            if self.life is not life:
+                return
+            self._trace.effect(effect)
+            if isinstance(effect, SendResponse):
+                connection = life.connections.get(effect.connection)
+                if connection is not None:
+                    connection.send(effect.parts, emitted_ms=self._schedule.now_ms)
+            elif isinstance(effect, StartFlush):
+                self._begin_flush(life, effect)
+            elif isinstance(effect, CloseConnection):
+                connection = life.connections.get(effect.connection)
+                if connection is not None:
+                    connection.close_by_node()
+            elif isinstance(effect, PauseReading | ResumeReading):
+                connection = life.connections.get(effect.connection)
+                if connection is not None:
+                    connection.to_node.pause(isinstance(effect, PauseReading))
+            elif isinstance(effect, Report):
+                self.reports.append(f"{effect.level}: {effect.text}")
+            elif isinstance(effect, Stop):
+                self._end_life(None)
+                self.disk.lose_process()
+
+    def _begin_flush(self, life: Life, effect: StartFlush) -> None:
+        ticket = self.disk.begin_flush(effect.targets)
+        duration_ms = self._flush_random.uniform(*self._options.flush_ms) + self.flush_stall_ms
+        self._schedule.after(duration_ms, lambda: self._finish_flush(life, effect.round, ticket))
+
+    def _finish_flush(self, life: Life, number: int, ticket: FlushTicket) -> None:
+        if self.life is not life:
+            return
+        try:
+            self.disk.finish_flush(ticket)
+        except DiskError as error:
+            self.flush_failures.setdefault(life.number, self._schedule.now_ms)
+            life.has_disk_error = True
+            self.deliver(FlushDone(number, error))
+        else:
+            self.deliver(FlushDone(number))

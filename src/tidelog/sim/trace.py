@@ -1,0 +1,81 @@
+"""What happened, in order: a hash of all of it, and the last of it in words.
+
+The hash proves determinism: the same seed gives the same hash in every interpreter. It is fed with
+what the node sees and asks for, never with `repr` of an object or the order of a set.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from hashlib import blake2b
+
+from tidelog.broker.effects import CloseConnection, Effect, Report, SendResponse, StartFlush
+from tidelog.broker.events import Event, FlushDone, FrameReceived
+from tidelog.wire.messages import API_BY_KEY
+
+LINES_KEPT = 400
+
+
+class Trace:
+    """`say` is for the simulator's own acts; `event` and `effect` for the node's."""
+
+    def __init__(self, *, keep: int = LINES_KEPT) -> None:
+        self._hash = blake2b(digest_size=16)
+        self._now_ms = 0.0
+        self.lines: deque[str] = deque(maxlen=keep)
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def at(self, now_ms: float) -> None:
+        self._now_ms = now_ms
+
+    def say(self, kind: str, text: str) -> None:
+        self._add(f"{kind}: {text}")
+
+    def event(self, now_ms: float, event: Event) -> None:
+        self._now_ms = now_ms
+        if isinstance(event, FrameReceived):
+            self._hash.update(event.frame)
+            self._add(f"-> {event.connection} {_request_name(event.frame)}")
+        elif isinstance(event, FlushDone):
+            outcome = "done" if event.error is None else f"failed: {event.error}"
+            self._add(f"-> flush {event.round} {outcome}")
+        else:
+            connection = getattr(event, "connection", "")
+            self._add(f"-> {type(event).__name__} {connection}")
+
+    def effect(self, effect: Effect) -> None:
+        if isinstance(effect, SendResponse):
+            size = 0
+            for part in effect.parts:
+                if isinstance(part, bytes | bytearray | memoryview):
+                    self._hash.update(part)
+                    size += len(part)
+                else:
+                    size += part.size
+            self._add(f"<- {effect.connection} response of {size} bytes")
+        elif isinstance(effect, StartFlush):
+            paths = ", ".join(target.path for target in effect.targets)
+            self._add(f"<- flush {effect.round}: {paths}")
+        elif isinstance(effect, CloseConnection):
+            self._add(f"<- close {effect.connection}: {effect.reason}")
+        elif isinstance(effect, Report):
+            self._add(f"<- {effect.level}: {effect.text}")
+        else:
+            self._add(f"<- {type(effect).__name__}")
+
+    def _add(self, text: str) -> None:
+        line = f"{self._now_ms:10.3f} {text}"
+        self._hash.update(line.encode())
+        self.lines.append(line)
+
+
+def _request_name(frame: memoryview) -> str:
+    if len(frame) < 4:
+        return f"{len(frame)} bytes"
+    key = int.from_bytes(frame[:2], "big", signed=True)
+    version = int.from_bytes(frame[2:4], "big", signed=True)
+    api = API_BY_KEY.get(key)
+    name = f"api {key}" if api is None else api.name
+    return f"{name} v{version}, {len(frame)} bytes"

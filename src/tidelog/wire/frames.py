@@ -1,0 +1,150 @@
+"""Bytes of a connection to whole frames: a buffer to receive into, and views of what is complete.
+
+HOT PATH: the broker's innermost loop. `recv_into(buffer.writable())`, `received(n)`, then
+`next_frame()` until it gives None.
+
+How memory moves:
+
+- A frame is parsed where it was received. When everything received has been handed out, the
+  buffer starts again at its beginning, and nothing was ever copied.
+- A frame that would run over the buffer's end is moved to the beginning first: once.
+- The buffer doubles only when it is full, so a peer that claims 100 MB and sends ten bytes costs
+  what ten bytes cost. Doubling copies a frame once, in sum, and the room is kept for the next.
+- While a large frame is under way the writable part ends where the frame ends. The next frame
+  then begins at the beginning, and a stream of large frames is never moved at all.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tidelog.model.limits import MIN_REQUEST_BYTES
+from tidelog.wire.errors import DecodeError
+
+INITIAL_BYTES = 16 * 1024
+"""What an idle connection costs."""
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""A larger buffer is given up as soon as it is empty."""
+
+_LENGTH_BYTES = 4
+_LARGE_FRAME_BYTES = 64 * 1024
+_LEAST_ROOM_BYTES = 4 * 1024
+"""With less than this to receive into, it is cheaper to move what little is pending."""
+
+_QUIET_ROUNDS = 64
+"""So often in a row a quarter of the buffer must have sufficed before it shrinks."""
+
+_unpack_length = struct.Struct(">i").unpack_from
+
+
+class FrameBuffer:
+    """One connection's receive buffer. Bytes `_start` to `_end` are received and not handed out."""
+
+    __slots__ = (
+        "_buffer",
+        "_capacity",
+        "_end",
+        "_expected",
+        "_max_frame_bytes",
+        "_min_frame_bytes",
+        "_quiet_rounds",
+        "_start",
+    )
+
+    def __init__(self, max_frame_bytes: int, min_frame_bytes: int = MIN_REQUEST_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._min_frame_bytes = min_frame_bytes
+        self._start = 0
+        self._end = 0
+        self._expected = 0
+        """Bytes, with prefix, of the incomplete frame at `_start`; 0 while they are not known."""
+        self._quiet_rounds = 0
+        self._allocate(INITIAL_BYTES)
+
+    def writable(self) -> memoryview:
+        """Where to receive into; never empty. Ends the validity of frames handed out before."""
+        start, end, expected = self._start, self._end, self._expected
+        if start == end:
+            if end:
+                self._begin_again()
+            return self._buffer
+        capacity = self._capacity
+        if capacity - end < _LEAST_ROOM_BYTES or start + expected > capacity:
+            self._make_room()
+            start, end = self._start, self._end
+        if expected > _LARGE_FRAME_BYTES:
+            return self._buffer[end : start + expected]
+        return self._buffer[end:]
+
+    def received(self, size: int) -> None:
+        """`size` bytes have been put at the beginning of `writable()`."""
+        self._end += size
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame, without its prefix; None until more is received.
+
+        A length that no request can have is a `DecodeError`; the connection is of no use then.
+        """
+        start = self._start
+        available = self._end - start
+        if available < _LENGTH_BYTES:
+            return None
+        (size,) = _unpack_length(self._buffer, start)
+        if size > self._max_frame_bytes or size < self._min_frame_bytes:
+            raise DecodeError(f"a frame claims {size} bytes; {self._max_frame_bytes} are allowed")
+        expected = size + _LENGTH_BYTES
+        if expected > available:
+            self._expected = expected
+            return None
+        self._expected = 0
+        self._start = stop = start + expected
+        return self._buffer[start + _LENGTH_BYTES : stop]
+
+    @property
+    def pending_bytes(self) -> int:
+        """Received and not yet handed out."""
+        return self._end - self._start
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of memory held."""
+        return self._capacity
+
+    def _begin_again(self) -> None:
+        """Everything has been handed out: the whole buffer is free, and perhaps too large."""
+        used, capacity = self._end, self._capacity
+        self._start = self._end = 0
+        if capacity == INITIAL_BYTES:
+            return
+        self._quiet_rounds = self._quiet_rounds + 1 if used * 4 <= capacity else 0
+        if capacity > KEPT_BYTES or self._quiet_rounds >= _QUIET_ROUNDS:
+            self._allocate(INITIAL_BYTES)
+
+    def _make_room(self) -> None:
+        """Move what is pending to the beginning, or double the buffer, if either helps."""
+        start, end, expected, capacity = self._start, self._end, self._expected, self._capacity
+        pending = end - start
+        runs_over = start + expected > capacity >= expected
+        may_move = start > 0 and (runs_over or pending * 2 <= capacity)
+        if end == capacity and (capacity < _LARGE_FRAME_BYTES or not may_move):
+            assert pending <= self._max_frame_bytes + _LENGTH_BYTES, "frames were not taken"
+            received = self._buffer[start:end]
+            self._allocate(self._next_capacity())
+            self._buffer[:pending] = received
+        elif may_move:
+            self._buffer[:pending] = self._buffer[start:end]
+        else:
+            return
+        self._start, self._end = 0, pending
+
+    def _next_capacity(self) -> int:
+        if self._capacity < _LARGE_FRAME_BYTES:
+            return _LARGE_FRAME_BYTES
+        doubled = self._capacity * 2
+        return min(doubled, self._expected) if self._expected > self._capacity else doubled
+
+    def _allocate(self, capacity: int) -> None:
+        self._buffer = memoryview(bytearray(capacity))
+        self._capacity = capacity
+        self._quiet_rounds = 0

@@ -1,0 +1,60 @@
+"""Every API we can read and write, one module each; `API_BY_KEY` is the list of them.
+
+The ranges here are what the codec knows. What a node serves is the broker's decision, and what a
+client may hear of it ApiVersions' business. A module is imported when its API is first met: forty
+dataclasses take a while to make, and a node should be ready sooner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Api:
+    """One Kafka API: its key, and the versions the codec knows."""
+
+    key: int
+    name: str
+    module: str
+    min_version: int
+    max_version: int
+    first_flexible: int
+
+    @cached_property
+    def request_class(self) -> type[Any]:
+        return self._class("Request")
+
+    @cached_property
+    def response_class(self) -> type[Any]:
+        return self._class("Response")
+
+    def _class(self, suffix: str) -> type[Any]:
+        cls: type[Any] = getattr(import_module(f"{__name__}.{self.module}"), self.name + suffix)
+        return cls
+
+    def has_version(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+    def is_flexible(self, version: int) -> bool:
+        return version >= self.first_flexible
+
+
+APIS = (
+    Api(0, "Produce", "produce", 0, 13, 9),
+    Api(1, "Fetch", "fetch", 4, 18, 12),
+    Api(2, "ListOffsets", "list_offsets", 1, 11, 6),
+    Api(3, "Metadata", "metadata", 0, 13, 9),
+    Api(10, "FindCoordinator", "find_coordinator", 0, 6, 3),
+    Api(18, "ApiVersions", "api_versions", 0, 4, 3),
+    Api(19, "CreateTopics", "create_topics", 2, 7, 5),
+    Api(20, "DeleteTopics", "delete_topics", 1, 6, 4),
+    Api(22, "InitProducerId", "init_producer_id", 0, 6, 2),
+    Api(23, "OffsetForLeaderEpoch", "offset_for_leader_epoch", 2, 4, 4),
+    Api(60, "DescribeCluster", "describe_cluster", 0, 2, 0),
+)
+
+API_BY_KEY: dict[int, Api] = {api.key: api for api in APIS}
