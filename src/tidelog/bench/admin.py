@@ -21,7 +21,6 @@ from tidelog.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
 
@@ -86,16 +85,17 @@ class Admin:
         self._await_leaders(topic, partitions)
 
     def _await_leaders(self, topic: str, partitions: int) -> None:
+        """Metadata may name leaders that do not lead yet; only one that knows its end does."""
         give_up = time.monotonic() + _TIMEOUT_SECONDS
-        request = MetadataRequest(
-            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
-        )
-        while time.monotonic() < give_up:
-            found = self.ask(request, METADATA_VERSION).topics[0].partitions
-            if sum(partition.leader_id >= 0 for partition in found) == partitions:
+        while True:
+            try:
+                self.records_in(topic, partitions)
+            except WrongAnswer:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.02)
+            else:
                 return
-            time.sleep(0.02)
-        raise WrongAnswer(f"topic {topic} has no leaders after {_TIMEOUT_SECONDS:.0f} s")
 
     def delete_topic(self, topic: str) -> None:
         answer = self.ask(

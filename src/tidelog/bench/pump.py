@@ -21,6 +21,9 @@ DRAIN_SECONDS = 30.0
 """After the window, how long to wait for the answers still under way."""
 
 
+_UNLIMITED = 1 << 62
+
+
 class ServerGone(Exception):
     """The server closed the connection or stopped answering."""
 
@@ -32,16 +35,22 @@ def connect(host: str, port: int) -> socket.socket:
     return sock
 
 
+def share_of(total: int, parts: int, index: int) -> int:
+    """How many of `total` fall to part `index`, where no two parts differ by more than one."""
+    return (index + 1) * total // parts - index * total // parts
+
+
 class PumpConnection:
     """One socket: the frames it sends in turn, and how many answers it waits for."""
 
-    __slots__ = ("_buffer", "_frames", "_have", "_next", "_unsent", "first_response", "outstanding",
-                 "sock")  # fmt: skip
+    __slots__ = ("_buffer", "_frames", "_have", "_next", "_quota", "_unsent", "first_response",
+                 "outstanding", "sock")  # fmt: skip
 
-    def __init__(self, sock: socket.socket, frames: list[bytes], first: int) -> None:
+    def __init__(self, sock: socket.socket, frames: list[bytes], *, first: int, quota: int) -> None:
         self.sock = sock
         self._frames = frames
         self._next = first
+        self._quota = quota
         self._unsent: memoryview | None = None
         self._buffer = bytearray(_BUFFER_BYTES)
         self._have = 0
@@ -53,7 +62,8 @@ class PumpConnection:
         try:
             if self._unsent is not None and not self._send_rest(self._unsent):
                 return False
-            while self.outstanding < in_flight:
+            while self.outstanding < in_flight and self._quota:
+                self._quota -= 1
                 frame = self._frames[self._next]
                 self._next = (self._next + 1) % len(self._frames)
                 self.outstanding += 1
@@ -111,8 +121,12 @@ class Pump:
         self._connections: dict[int, PumpConnection] = {}
         for index in range(job.connections):
             sock = connect(job.host, job.port)
-            first = index * len(frames) // job.connections
-            self._connections[sock.fileno()] = PumpConnection(sock, frames, first)
+            self._connections[sock.fileno()] = PumpConnection(
+                sock,
+                frames,
+                first=index * len(frames) // job.connections,
+                quota=share_of(job.requests or _UNLIMITED, job.connections, index),
+            )
             self._epoll.register(sock.fileno(), select.EPOLLIN)
         self._answered = 0
         self._writable: set[int] = set()
@@ -123,7 +137,10 @@ class Pump:
         for fileno, connection in self._connections.items():
             self._send(fileno, connection, job.in_flight)
         if job.requests:
-            self._run_all(window, job.requests)
+            window.begin_now(0)
+            while self._answered < job.requests:
+                self._turn(job.in_flight)
+            window.end_now(self._answered)
         while not window.is_over(self._answered):
             self._turn(job.in_flight)
         while any(connection.outstanding for connection in self._connections.values()):
@@ -134,15 +151,6 @@ class Pump:
             bytes_per_request=job.bytes_per_request,
             first_response=next(iter(self._connections.values())).first_response,
         )
-
-    def _run_all(self, window: Window, requests: int) -> None:
-        """Exactly `requests` in all, for filling a log to a known size."""
-        window.begin_now(0)
-        while self._answered < requests:
-            under_way = sum(c.outstanding for c in self._connections.values())
-            left = requests - self._answered - under_way
-            self._turn(self._job.in_flight if left > 0 else 0)
-        window.end_now(self._answered)
 
     def _turn(self, in_flight: int) -> None:
         ready = self._epoll.poll(DRAIN_SECONDS)

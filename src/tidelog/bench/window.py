@@ -32,6 +32,8 @@ class Window:
 
     def is_over(self, requests: int) -> bool:
         """True from the deadline on. `requests` is how many are answered so far."""
+        if self._end is not None:
+            return True
         now = time.monotonic()
         if now < self._begin_at:
             return False
@@ -39,8 +41,7 @@ class Window:
             self._begin = self._mark(now, requests)
         if now < self._end_at:
             return False
-        if self._end is None:
-            self._end = self._mark(now, requests)
+        self._end = self._mark(now, requests)
         return True
 
     def begin_now(self, requests: int) -> None:

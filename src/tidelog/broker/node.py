@@ -69,6 +69,7 @@ class Node:
         )
         self._state: BrokerState | None = None
         self._is_stopped = False
+        self._is_read_only = False
         self._housekeeping_ms = 0.0
 
     # --- the interface ------------------------------------------------------------------------
@@ -196,6 +197,8 @@ class Node:
     def _settle(self, now: Now, effects: list[Effect]) -> None:
         """The end of every step: wake who waits for what moved, then flush what is dirty."""
         state = self.state
+        if state.storage_error is not None and not self._is_read_only:
+            self._go_read_only(now, effects)
         while state.advanced:
             leaders, state.advanced = state.advanced, {}
             for leader in leaders:
@@ -247,7 +250,7 @@ class Node:
             if Safeguard.FSYNC_ERROR_IS_FATAL not in self._safeguards:
                 state.flushing.give_back(flush_round)
                 return
-            self._go_read_only(event.error, now, effects)
+            state.fail_storage(event.error)
             return
         for leader, ticket in flush_round.leaders:
             if not leader.is_gone:
@@ -273,12 +276,13 @@ class Node:
         for row in state.pending.committed(state.journal.committed_offset):
             self._resume(row, now, effects)
 
-    def _go_read_only(self, error: DiskError, now: Now, effects: list[Effect]) -> None:
+    def _go_read_only(self, now: Now, effects: list[Effect]) -> None:
         """After a failed fsync nothing is acknowledged. What was flushed before stays readable."""
         state = self.state
-        state.fail_storage(error)
+        self._is_read_only = True
+        why = state.storage_error
         effects.append(
-            Report("error", f"the disk failed ({error}): read only until the node is restarted")
+            Report("error", f"the disk failed ({why}): read only until the node is restarted")
         )
         for row in state.pending.rows():
             self._resume(row, now, effects)

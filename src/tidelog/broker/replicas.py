@@ -117,11 +117,7 @@ class Replicas:
 
     def take_reports(self) -> list[str]:
         """What logs found out about themselves since the last call."""
-        return [
-            f"{leader.name}: {report}"
-            for leader in self.by_key.values()
-            for report in leader.log.take_reports()
-        ]
+        return [report for leader in self.by_key.values() for report in leader.take_reports()]
 
     def _find_unopened(self, topic: str, partition: int, topic_id: TopicId) -> Leader | ErrorCode:
         """A partition whose log the disk refused to open is tried again when asked for."""
@@ -156,7 +152,6 @@ class Replicas:
             leader.is_gone = True
             if self.by_name.get(leader.name) is leader:
                 del self.by_name[leader.name]
-            leader.log.close()
         for key in [key for key in self._unopened if key.topic_id == topic_id]:
             del self._unopened[key]
         self._disk.delete(_topic_directory(name, topic_id))

@@ -47,7 +47,7 @@ def recover(
         max_partitions=config.settings.max_partitions,
     )
     controller = Controller(image, rules, random)
-    reports = [f"metadata: {report}" for report in journal.log.take_reports()]
+    reports = [f"metadata: {report}" for report in journal.log.damage]
     reports += _register(config, journal, controller, now=now, is_clean=is_clean)
     replicas = Replicas(disk, dict(config.topic_defaults), safeguards=safeguards)
     reports += replicas.open_all(controller.image, clean=is_clean)

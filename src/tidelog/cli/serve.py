@@ -7,13 +7,15 @@ defaults.
 from __future__ import annotations
 
 import argparse
+import logging
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tidelog.model.settings import InvalidSetting, Value, parse_settings
-from tidelog.runtime.service import ServeOptions, serve
+from tidelog.runtime.service import ServeError, ServeOptions, serve
 
 _DESCRIPTION = """\
 Start a node: one process, one data directory. Any Kafka client can use it.
@@ -45,6 +47,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "http": "off",
     "node-id": 1,
 }
+ANYWHERE = ("0.0.0.0", "::")
+"""Addresses to listen on that nobody can connect to: clients are sent to the host's name."""
+
 _LARGEST_NODE_ID = 2**31 - 1
 
 
@@ -67,12 +72,15 @@ def run(arguments: list[str]) -> int:
         print(f"error: {error} (see `tidelog serve --help`)", file=sys.stderr)
         return 2
     if not _is_loopback(options.host):
-        print(
-            f"warning: {options.host} can be reached from other machines, and this release has no "
-            "authentication: whoever can connect can read and write everything",
-            file=sys.stderr,
-        )
-    return serve(options)
+        _warn_of_strangers(options)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        return serve(options)
+    except ServeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 def parse_options(arguments: list[str]) -> ServeOptions:
@@ -89,15 +97,13 @@ def parse_options(arguments: list[str]) -> ServeOptions:
     if values["http"] != "off":
         raise UsageError("--http is not in this release: leave it out, or say --http off")
     host, port = _address(values["listen"], name="--listen")
-    if values["advertise"] is not None:
-        _address(values["advertise"], name="--advertise")
     return ServeOptions(
         data_dir=Path(values["data-dir"]),
         host=host,
         port=port,
         node_id=_node_id(values["node-id"]),
         settings=_settings({**file_settings, **command_settings}),
-        advertised=values["advertise"],
+        advertised=values["advertise"] or (socket.gethostname() if host in ANYWHERE else None),
     )
 
 
@@ -118,8 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--advertise",
-        metavar="HOST:PORT",
-        help="what clients are told to connect to, if not the address listened on",
+        metavar="HOST",
+        help="the host clients are sent to (default: the one listened on)",
     )
     add("--http", metavar="HOST:PORT|off", help="the HTTP API: only 'off' in this release")
     add("--node-id", metavar="N", help="this node's id (default: 1)")
@@ -188,6 +194,15 @@ def _node_id(text: object) -> int:
     if not digits.isdecimal() or int(digits) > _LARGEST_NODE_ID:
         raise UsageError(f"--node-id must be a whole number from 0: not {text!r}")
     return int(digits)
+
+
+def _warn_of_strangers(options: ServeOptions) -> None:
+    print(
+        f"warning: {options.host} can be reached from other machines, and this release has no "
+        "authentication: whoever can connect can read and write everything. Clients are sent to "
+        f"{options.advertised or options.host}; --advertise HOST changes that",
+        file=sys.stderr,
+    )
 
 
 def _is_loopback(host: str) -> bool:

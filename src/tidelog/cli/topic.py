@@ -52,12 +52,13 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic."""
+    topic_settings = pairs(settings or [], option="--set")
     admin = Admin(Connection(bootstrap))
     admin.create_topic(
         topic,
         partitions=partitions or BROKER_DEFAULT,
         replication_factor=replication_factor or BROKER_DEFAULT,
-        settings=pairs(settings or [], option="--set"),
+        settings=topic_settings,
     )
     count = len(admin.topic(topic).partitions)
     if as_json:

@@ -64,14 +64,24 @@ class MarkFile:
         self.is_damaged = not marks and all(slot.strip(b"\0") for slot in slots)
         return max(marks, default=None)
 
-    def write(self, mark: Mark) -> File:
+    def write(self, mark: Mark) -> None:
         """To the operating system; the caller sees to it that the file is synced in time."""
         assert self.is_settled, "both slots of the flushed mark would be at risk"
         if self._file is None:
             self._file = self._disk.open(self.path, create=True)
         self._file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
         self.is_settled = False
+
+    def file(self) -> File:
+        """The file that was written: what to sync for `is_settled` to become true."""
+        assert self._file is not None, "no mark was written"
         return self._file
+
+    def settle(self) -> None:
+        """Wait until the last write is durable."""
+        if not self.is_settled:
+            self.file().sync()
+            self.is_settled = True
 
 
 def _encoded(mark: Mark) -> bytes:

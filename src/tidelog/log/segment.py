@@ -276,6 +276,23 @@ class Segment:
             self.rebuild_indexes()
         return 0, self.base_offset
 
+    def start_towards_timestamp(self, timestamp_ms: int) -> tuple[int, int]:
+        """A batch's begin, and the offset due there, before which no record is that late."""
+        entry = self.time_index.floor(timestamp_ms)
+        if entry is not None:
+            found = self.locate(entry[1] + self.base_offset)
+            if found is not None and found[1].max_timestamp == entry[0]:
+                return found[0], found[1].base_offset
+        return 0, self.base_offset
+
+    def cut_point(self, offset: int) -> tuple[int, int]:
+        """Where the batch or hole that holds `offset` begins: position and offset."""
+        found = self.locate(offset)
+        if found is not None:
+            return found[0], found[1].base_offset
+        hole = self.holes.with_offset(offset)
+        return (hole.position, hole.first_offset) if hole else (self.size, self.end_offset)
+
     def _position_of(self, offset: int) -> int | None:
         offsets = self._recent_offsets
         if offsets and offset >= offsets[0]:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from tidelog.log.disk import Disk
-from tidelog.log.log import Appended, FlushTicket, Log
+from tidelog.log.log import FlushTicket, Log
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
@@ -80,7 +80,7 @@ class Journal:
             ]
         )
         appended = self.log.append(memoryview(batch), leader_epoch=_EPOCH, now_ms=now_ms)
-        assert isinstance(appended, Appended), f"our own batch was refused: {appended!r}"
+        assert appended.error is ErrorCode.NONE, f"our own batch was refused: {appended!r}"
         self._uncommitted.append((appended.last_offset, list(records)))
         return appended.last_offset
 

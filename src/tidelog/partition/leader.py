@@ -19,7 +19,7 @@ from tidelog.model.settings import TopicSettings
 class Leader:
     """Everything a request may do to a partition goes through here."""
 
-    __slots__ = ("_is_flushed_first", "is_gone", "key", "leader_epoch", "log", "name")
+    __slots__ = ("_is_flushed_first", "_reported", "is_gone", "key", "leader_epoch", "log", "name")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Leader:
         self.leader_epoch: LeaderEpoch = state.leader_epoch
         self.log = log
         self.is_gone = False
+        self._reported = 0
         self._is_flushed_first = (
             settings.flush_policy == "ack" and Safeguard.FLUSH_BEFORE_ACK in safeguards
         )
@@ -55,8 +56,8 @@ class Leader:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def append(self, records: memoryview, now_ms: int) -> Appended | ErrorCode:
-        """Write whole batches, stamped in place. What they answer with counts only below
+    def append(self, records: memoryview, now_ms: int) -> Appended:
+        """Write whole batches, stamped in place. What was appended counts only below
         `high_watermark`. `DiskFull` or `DiskError` if the disk says no."""
         return self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
 
@@ -77,6 +78,12 @@ class Leader:
 
     def flushed(self, ticket: FlushTicket) -> None:
         self.log.flushed(ticket)
+
+    def take_reports(self) -> list[str]:
+        """What the log found out about itself since the last call."""
+        news = self.log.damage[self._reported :]
+        self._reported += len(news)
+        return [f"{self.name}: {damage}" for damage in news]
 
     def validate(self) -> None:
         """The watermark never leaves the log (I12)."""

@@ -71,8 +71,7 @@ class Life:
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     tick: Timer | None = None
     tick_due_ms: float = -1.0
-    flush_failed_ms: float | None = None
-    has_disk_error: bool = False
+    faults_before: Counter[str] = field(default_factory=Counter)
 
 
 class Host:
@@ -100,6 +99,8 @@ class Host:
         self.reports: list[str] = []
         self.counted: Counter[str] = Counter()
         self.flush_failures: dict[int, float] = {}
+        self.troubled_starts: list[int] = []
+        self._faults_of_lives: dict[int, Counter[str]] = {}
         self.on_death: list[Callable[[CrashKind | None], None]] = []
         self.on_start: list[Callable[[], None]] = []
 
@@ -120,7 +121,7 @@ class Host:
             Random(self._node_random.getrandbits(64)),
             safeguards=options.safeguards,
         )
-        life = Life(node, self.lives)
+        life = Life(node, self.lives, faults_before=Counter(self.disk.faults.counted))
         self.life = life
         try:
             effects = node.start(self.clock.now(self._schedule.now_ms))
@@ -134,6 +135,8 @@ class Host:
             self.crash("kill")
             return False
         self._trace.say("start", f"life {life.number} is up")
+        if self.faults_of(life.number).total():
+            self.troubled_starts.append(life.number)
         for watcher in self.on_start:
             watcher()
         self._carry_out(life, effects)
@@ -160,14 +163,22 @@ class Host:
         assert self.life is not life, "the node did not stop when asked to"
 
     def _end_life(self, kind: CrashKind | None) -> None:
-        life, self.life = self.life, None
+        life = self.life
         assert life is not None
+        self._faults_of_lives[life.number] = self.faults_of(life.number)
+        self.life = None
         if life.tick is not None:
             life.tick.cancel()
         for watcher in self.on_death:
             watcher(kind)
         for connection in life.connections.values():
             connection.lose_host()
+
+    def faults_of(self, number: int) -> Counter[str]:
+        """What the disk did to the node in that life, its start included."""
+        if self.life is not None and self.life.number == number:
+            return self.disk.faults.counted - self.life.faults_before
+        return self._faults_of_lives.get(number, Counter())
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -268,7 +279,6 @@ class Host:
             self.disk.finish_flush(ticket)
         except DiskError as error:
             self.flush_failures.setdefault(life.number, self._schedule.now_ms)
-            life.has_disk_error = True
             self.deliver(FlushDone(number, error))
         else:
             self.deliver(FlushDone(number))

@@ -116,7 +116,7 @@ def _decompress_growing(data: Buffer, max_bytes: int, codec: ModuleType) -> byte
 
 def _compress_xerial(data: memoryview, cramjam: ModuleType) -> bytes:
     out = bytearray(_XERIAL_HEADER)
-    for start in range(0, len(data), _XERIAL_BLOCK):
+    for start in range(0, len(data) or 1, _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
         out += _BLOCK_SIZE.pack(len(block)) + block
     return bytes(out)

@@ -73,7 +73,7 @@ class FrameBuffer:
         if capacity - end < _LEAST_ROOM_BYTES or start + expected > capacity:
             self._make_room()
             start, end = self._start, self._end
-        if expected > _LARGE_FRAME_BYTES:
+        if expected > _LARGE_FRAME_BYTES and end < start + expected:
             return self._buffer[end : start + expected]
         return self._buffer[end:]
 

@@ -22,6 +22,7 @@ from tidelog.wire.parts import Part, size_of
 from tidelog.wire.schema import schema_of
 from tidelog.wire.varints import read_uvarint
 
+METADATA = 3
 API_VERSIONS = 18
 
 LENGTH_BYTES = 4
@@ -78,7 +79,7 @@ def _route(api_key: int, version: int) -> _Route | None:
         return None
     route = _Route(
         is_flexible=api.is_flexible(version),
-        decode_request=decoder(api.request_class, version),
+        decode_request=_request_decoder(api, version),
         encode_response=encoder(api.response_class, version),
         response_header=(
             _FLEXIBLE_RESPONSE_HEADER if _has_flexible_answer(api, version) else _RESPONSE_HEADER
@@ -86,6 +87,21 @@ def _route(api_key: int, version: int) -> _Route | None:
     )
     _routes[api_key, version] = route
     return route
+
+
+def _request_decoder(api: Api, version: int) -> Decoder:
+    """Metadata v0 says "all topics" with an empty list where later versions say null: the one
+    place where the meaning of the same bytes depends on the version."""
+    decode = decoder(api.request_class, version)
+    if (api.key, version) != (METADATA, 0):
+        return decode
+
+    def decode_metadata(frame: memoryview, position: int) -> Any:
+        request = decode(frame, position)
+        request.topics = request.topics or None
+        return request
+
+    return decode_metadata
 
 
 def _has_flexible_answer(api: Api, version: int) -> bool:

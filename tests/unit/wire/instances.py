@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from hypothesis import strategies as st
+
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages import APIS, Api
 from tidelog.wire.parts import Part
@@ -52,6 +53,10 @@ _OTHERS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+_milliseconds = st.integers(0, 2**31 - 1)
+"""kio reads times as `datetime` and `timedelta`, whose ranges are narrower than the wire's."""
+
+
 def instances(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
     """Messages of `cls` as they can be written at `version`; other fields have their defaults."""
     fields = schema_of(cls).fields
@@ -62,6 +67,8 @@ def instances(cls: type[Any], version: int) -> st.SearchStrategy[Any]:
 
 
 def _values(field: FieldSchema, version: int) -> st.SearchStrategy[Any]:
+    if field.name.endswith("_ms"):
+        return _milliseconds
     values = _values_of_type(field.type, version)
     if field.tag is not None:
         return st.just(field.initial()) | values

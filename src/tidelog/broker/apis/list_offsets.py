@@ -71,9 +71,7 @@ def _look_up(leader: Leader, timestamp: int, answer: ListOffsetsPartitionRespons
         found = (
             leader.log.offset_for_timestamp(timestamp) if is_by_time else leader.log.max_timestamp()
         )
-        if isinstance(found, ErrorCode):
-            answer.error_code = found
-        elif found is not None and found.offset < leader.high_watermark:
+        if found is not None and found.offset < leader.high_watermark:
             answer.offset = found.offset
             answer.timestamp = found.timestamp
             answer.leader_epoch = found.leader_epoch

@@ -49,7 +49,7 @@ def handle(state: BrokerState, call: Call, request: MetadataRequest) -> Metadata
     if not missing:
         return _respond(state, request, {})
     decision = state.controller.create_topics([TopicSpec(name) for name in missing])
-    refused = {
+    refused: dict[str, ErrorCode] = {
         outcome.name or "": outcome.error
         for outcome in decision.response
         if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)

@@ -123,15 +123,15 @@ def _append(
     except DiskError as error:
         state.fail_storage(error)
         return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-    if isinstance(appended, ErrorCode):
-        return _refuse(answer, appended)
+    if appended.error is not ErrorCode.NONE:
+        return _refuse(answer, appended.error)
     answer.base_offset = appended.base_offset
     answer.log_start_offset = leader.log.log_start_offset
     if leader.high_watermark <= appended.last_offset:
         uncommitted.append((leader, appended.last_offset, answer))
     else:
         state.advanced[leader] = None
-    if leader.waits_for_flush or leader.log.has_rolled:
+    if leader.waits_for_flush or leader.log.has_new_files:
         state.flushing.touch(leader)
     return answer
 

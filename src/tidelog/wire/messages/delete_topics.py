@@ -15,13 +15,13 @@ from tidelog.wire.schema import NO_UUID, array, error_code, int32, message, stri
 @message
 class DeleteTopicState:
     name: str | None = string(nullable="6+", default=None)
-    topic_id: UUID = uuid()
+    topic_id: UUID = uuid(default=NO_UUID)
 
 
 @message(api_key=20, versions="1-6", flexible="4+")
 class DeleteTopicsRequest:
-    topic_names: list[str] = array("string", versions="1-5", default_factory=list)
     topics: list[DeleteTopicState] = array(DeleteTopicState, versions="6+", default_factory=list)
+    topic_names: list[str] = array("string", versions="1-5", default_factory=list)
     timeout_ms: int = int32()
 
 

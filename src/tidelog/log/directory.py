@@ -1,0 +1,156 @@
+"""A partition's directory: which files there are, and the small ones read and written whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelog.log.damage import Damage
+from tidelog.log.disk import Disk, DiskError, File, Syncable
+from tidelog.log.epochs import Epochs
+from tidelog.log.marks import MarkFile
+from tidelog.log.paths import (
+    EPOCHS,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    TEMPORARY_SUFFIX,
+    TIME_INDEX,
+    ancestors,
+    offset_path,
+    offsets_of,
+)
+from tidelog.log.producers import Producers
+from tidelog.log.segment import Segment
+from tidelog.model.safeguards import Safeguard
+from tidelog.model.settings import TopicSettings
+
+SNAPSHOTS_KEPT = 3
+"""More than one, in case the newest is damaged or lies beyond a truncation."""
+
+
+class PartitionDirectory:
+    """Files by their names; what is in them is others' business."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        settings: TopicSettings,
+        *,
+        safeguards: frozenset[Safeguard],
+    ) -> None:
+        self.disk = disk
+        self.path = path
+        self.settings = settings
+        self.safeguards = safeguards
+        self.names = disk.list(path)
+        """As of the opening: later files are known by those who made them."""
+        self.epochs = Epochs()
+        self.reports: list[Damage] = []
+        self.mark_file = MarkFile(disk, path)
+
+    def create(self) -> None:
+        self.disk.make_directory(self.path)
+
+    def entries(self) -> list[Syncable]:
+        """What to sync after a file was created, renamed or deleted."""
+        if Safeguard.DIRECTORY_SYNC not in self.safeguards:
+            return []
+        return [self.disk.directory(self.path)]
+
+    def all_entries(self) -> list[Syncable]:
+        """What to sync after the directory itself was created."""
+        if Safeguard.DIRECTORY_SYNC not in self.safeguards:
+            return []
+        return [self.disk.directory(path) for path in reversed(ancestors(self.path))]
+
+    def sync_entries(self) -> None:
+        for directory in self.entries():
+            directory.sync()
+
+    # --- segments -----------------------------------------------------------------------------
+
+    def segment_bases(self) -> list[int]:
+        return offsets_of(self.names, LOG)
+
+    def open_segment(self, base_offset: int, *, end_offset: int) -> Segment:
+        return self._segment(base_offset, end_offset, create=False)
+
+    def create_segment(self, base_offset: int) -> Segment:
+        segment = self._segment(base_offset, base_offset, create=True)
+        if segment.size:
+            segment.file.truncate(0)
+            segment.size = segment.trusted_from = 0
+        return segment
+
+    def _segment(self, base_offset: int, end_offset: int, *, create: bool) -> Segment:
+        return Segment(
+            self.disk,
+            self.path,
+            base_offset,
+            end_offset=end_offset,
+            index_interval_bytes=self.settings.index_interval_bytes,
+            epochs=self.epochs,
+            reports=self.reports,
+            create=create,
+        )
+
+    def delete_segment(self, base_offset: int) -> None:
+        for kind in (INDEX, TIME_INDEX, LOG):
+            self.disk.delete(offset_path(self.path, base_offset, kind))
+
+    # --- producer snapshots -------------------------------------------------------------------
+
+    def snapshot_offsets(self) -> list[int]:
+        return offsets_of(self.disk.list(self.path), SNAPSHOT)
+
+    def load_producers(self, up_to: int) -> tuple[Producers, int]:
+        """The newest sound snapshot not beyond the offset, and where it stands; else nothing, -1."""
+        producers = Producers()
+        for offset in reversed(offsets_of(self.names, SNAPSHOT)):
+            if offset <= up_to:
+                data = self.read_whole(offset_path(self.path, offset, SNAPSHOT))
+                if data is not None and producers.decode(data, offset):
+                    return producers, offset
+        return producers, -1
+
+    def save_producers(self, producers: Producers, offset: int) -> File:
+        """Checksummed, so a torn one is merely ignored."""
+        file = self.disk.open(offset_path(self.path, offset, SNAPSHOT), create=True)
+        data = producers.encode(offset)
+        file.truncate(len(data))
+        file.write(0, (data,))
+        for old in self.snapshot_offsets()[:-SNAPSHOTS_KEPT]:
+            self.disk.delete(offset_path(self.path, old, SNAPSHOT))
+        return file
+
+    def delete_snapshots(self, is_doomed: Callable[[int], bool]) -> bool:
+        """Whether there were any."""
+        doomed = [offset for offset in self.snapshot_offsets() if is_doomed(offset)]
+        for offset in doomed:
+            self.disk.delete(offset_path(self.path, offset, SNAPSHOT))
+        return bool(doomed)
+
+    # --- the epoch checkpoint -----------------------------------------------------------------
+
+    def load_epochs(self) -> bool:
+        data = self.read_whole(f"{self.path}/{EPOCHS}") if EPOCHS in self.names else None
+        return data is not None and self.epochs.decode(data)
+
+    def save_epochs(self) -> File:
+        path = f"{self.path}/{EPOCHS}"
+        file = self.disk.open(path + TEMPORARY_SUFFIX, create=True)
+        data = self.epochs.encode()
+        file.truncate(len(data))
+        file.write(0, (data,))
+        self.disk.rename(path + TEMPORARY_SUFFIX, path)
+        self.epochs.is_changed = False
+        return file
+
+    def read_whole(self, path: str) -> bytes | None:
+        """A small file; none if it is absent or can't be read: whoever asks can do without."""
+        try:
+            file = self.disk.open(path)
+            return file.read(0, file.size())
+        except (FileNotFoundError, DiskError):
+            return None

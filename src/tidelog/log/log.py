@@ -1,0 +1,388 @@
+"""One partition's log: appends at the end, reads anywhere, and how far it is durable.
+
+The state beyond the files is small and all of it can be had again from them: where the log begins
+and ends, how far it is flushed, the producers, the leader epochs. `append` changes it only after
+its one write has succeeded. Flushing is somebody else's work: `flush_targets` says what to sync,
+`flushed` hears that it was done; appends go on in between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, NamedTuple
+
+from tidelog.log import lookup, recovery
+from tidelog.log.admission import check_batches
+from tidelog.log.damage import Damage
+from tidelog.log.directory import PartitionDirectory
+from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan, Syncable
+from tidelog.log.lookup import TimestampedOffset
+from tidelog.log.marks import Mark
+from tidelog.log.recovery import LogState
+from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.model.settings import TopicSettings
+from tidelog.wire.batch import BatchHeader, stamp
+
+SNAPSHOT_INTERVAL_BYTES = 64 * 1024 * 1024
+"""A start after a crash walks over at most about this much log to know the producers again."""
+
+
+class Appended(NamedTuple):
+    """What became of an append. `error` other than NONE: nothing has changed."""
+
+    error: ErrorCode
+    base_offset: Offset = NO_OFFSET
+    last_offset: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
+    is_duplicate: bool = False
+
+
+class FlushTicket(NamedTuple):
+    """Once all `targets` are synced, the log is durable up to `end_offset`."""
+
+    targets: tuple[Syncable, ...]
+    end_offset: Offset
+    segment_base: int
+    position: int
+    dirt: int
+    generation: int
+    has_mark: bool
+
+
+class Log:
+    """Not thread-safe; only the `targets` of a ticket may be synced elsewhere meanwhile."""
+
+    def __init__(self, directory: PartitionDirectory, state: LogState) -> None:
+        self.directory = directory
+        self.settings = directory.settings
+        self.damage: list[Damage] = directory.reports
+        self.log_start_offset = Offset(state.log_start_offset)
+        self.flushed_offset = Offset(state.flushed_offset)
+        self.producers = state.producers
+        self.epochs = directory.epochs
+        self._segments = state.segments
+        self._bases = [segment.base_offset for segment in state.segments]
+        self._active = state.segments[-1]
+        self._mark = state.mark
+        self._is_clean = state.is_clean
+        self._flushed_at = (self._active.base_offset, self._active.size)
+        self._dirty: list[tuple[int, Syncable]] = []
+        self._dirt = 0
+        self._generation = 0
+        self._bytes_since_snapshot = state.bytes_since_snapshot
+        self._segment_created_ms = NO_TIMESTAMP
+        self._checks_crc = Safeguard.CRC_ON_FETCH in directory.safeguards
+        self._checks_producers = Safeguard.DEDUPE_WINDOW in directory.safeguards
+        self._soil(*state.dirty)
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        settings: TopicSettings,
+        *,
+        clean: bool,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+    ) -> Log:
+        """The log in `directory`, created if there is none. Without `clean` it is recovered first:
+        what a crash has left beyond the flushed mark is checked, and cut where it is torn."""
+        home = PartitionDirectory(disk, directory, settings, safeguards=safeguards)
+        return cls(home, recovery.load(home, clean=clean))
+
+    @property
+    def log_end_offset(self) -> Offset:
+        return Offset(self._active.end_offset)
+
+    @property
+    def has_new_files(self) -> bool:
+        """Files were closed or created that are not synced yet: worth a flush under any policy."""
+        return bool(self._dirty)
+
+    # --- appending ----------------------------------------------------------------------------
+
+    def append(
+        self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Appended:
+        """Append the whole batches in `records`, one produce request's, after stamping offset and
+        epoch into them. All or nothing, also when the disk is full (`DiskFull`)."""
+        headers = check_batches(records, self.settings)
+        if isinstance(headers, ErrorCode):
+            return Appended(headers)
+        if self._checks_producers:
+            verdict = self.producers.judge(headers)
+            if isinstance(verdict, ErrorCode):
+                return Appended(verdict)
+            if verdict is not None:
+                first, last = Offset(verdict[0]), Offset(verdict[1])
+                return Appended(ErrorCode.NONE, first, last, self.log_start_offset, True)
+        assert leader_epoch >= self.epochs.latest, "an append of a deposed leader"
+        self._roll_if_due(records, headers, now_ms)
+        base_offset = self._active.end_offset
+        self._stamp(records, headers, leader_epoch)
+        self._active.append(records, headers, base_offset)
+        self.epochs.note(leader_epoch, base_offset)
+        offset = base_offset
+        for header in headers:
+            self.producers.note(header, offset)
+            offset += header.last_offset_delta + 1
+        self._bytes_since_snapshot += len(records)
+        self._is_clean = False
+        first, last = Offset(base_offset), Offset(offset - 1)
+        return Appended(ErrorCode.NONE, first, last, self.log_start_offset)
+
+    def _stamp(
+        self, records: memoryview, headers: list[BatchHeader], leader_epoch: LeaderEpoch
+    ) -> None:
+        offset, position = self._active.end_offset, 0
+        for header in headers:
+            stamp(records[position:], Offset(offset), leader_epoch)
+            position += header.size
+            offset += header.last_offset_delta + 1
+
+    def _roll_if_due(self, records: memoryview, headers: list[BatchHeader], now_ms: int) -> None:
+        active = self._active
+        if active.size == 0:
+            self._segment_created_ms = now_ms
+            return
+        active.load_indexes()
+        timestamp, since = max(header.max_timestamp for header in headers), active.first_timestamp
+        if NO_TIMESTAMP in (timestamp, since):
+            if self._segment_created_ms == NO_TIMESTAMP:
+                self._segment_created_ms = now_ms
+            timestamp, since = now_ms, self._segment_created_ms
+        count = sum(header.records_count for header in headers)
+        if (
+            active.size + len(records) > self.settings.segment_bytes
+            or timestamp - since > self.settings.segment_ms
+            or active.end_offset + count - active.base_offset > MAX_RELATIVE_OFFSET
+        ):
+            self.roll()
+            self._segment_created_ms = now_ms
+
+    def roll(self) -> None:
+        """Close the active segment and begin the next. A crash between any two steps leaves at
+        most an empty last segment, or index files that recovery rebuilds."""
+        old, end = self._active, self._active.end_offset
+        new = self.directory.create_segment(end)
+        try:
+            old.finish_indexes()
+            snapshot = self.directory.save_producers(self.producers, end)
+        except DiskError:
+            self.directory.delete_segment(end)
+            raise
+        self._segments.append(new)
+        self._bases.append(end)
+        self._active = new
+        self._bytes_since_snapshot = 0
+        self._is_clean = False
+        index, time_index = old.index.file(), old.time_index.file()
+        self._soil(old.file, index, time_index, snapshot, *self.directory.entries())
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def read(
+        self, offset: Offset, *, max_bytes: int, limit_offset: Offset, at_least_one: bool
+    ) -> FileSpan | ErrorCode | None:
+        """Whole batches of one segment from the one that holds `offset`, up to `limit_offset`.
+
+        At most `max_bytes`, unless a larger first batch must be answered for a consumer to get on
+        (`at_least_one`). None: nothing there now. An error: OFFSET_OUT_OF_RANGE, or CORRUPT_MESSAGE
+        where the log is damaged.
+        """
+        if not self.log_start_offset <= offset <= self._active.end_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        if offset >= limit_offset or offset == self._active.end_offset:
+            return None
+        segment = self._segment_with(offset)
+        if segment is None:
+            return ErrorCode.CORRUPT_MESSAGE
+        return segment.read(
+            offset,
+            max_bytes=max_bytes,
+            limit_offset=limit_offset,
+            at_least_one=at_least_one,
+            check_crc=self._checks_crc,
+        )
+
+    def _segment_with(self, offset: int) -> Segment | None:
+        """None for offsets whose segment is missing."""
+        if offset >= self._active.base_offset:
+            return self._active
+        number = bisect_right(self._bases, offset) - 1
+        if number < 0 or offset >= self._segments[number].end_offset:
+            return None
+        return self._segments[number]
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """The first record whose timestamp is not before `timestamp_ms`."""
+        return lookup.first_from(self._segments, timestamp_ms, self.log_start_offset)
+
+    def max_timestamp(self) -> TimestampedOffset | None:
+        """The first of the records with the largest timestamp."""
+        return lookup.latest(self._segments, self.log_start_offset)
+
+    def epoch_end_offset(self, leader_epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        """The largest epoch in the log not above the asked one, and where it ends."""
+        return self.epochs.end_of(leader_epoch, self.log_end_offset)
+
+    # --- flushing -----------------------------------------------------------------------------
+
+    def flush_targets(self) -> FlushTicket | None:
+        """What to sync for all appended so far to be durable; none if it is."""
+        active = self._active
+        end = active.end_offset
+        is_behind = end > self.flushed_offset
+        if not is_behind and not self._dirty:
+            return None
+        targets = [target for _, target in self._dirty]
+        if is_behind and active.size:
+            targets.append(active.file)
+        mark_file = self.directory.mark_file
+        has_mark = not mark_file.is_settled
+        if has_mark:
+            targets.append(mark_file.file())
+        at = (Offset(end), active.base_offset, active.size)
+        return FlushTicket(tuple(targets), *at, self._dirt, self._generation, has_mark)
+
+    def flushed(self, ticket: FlushTicket) -> None:
+        """All targets of the ticket have been synced."""
+        self._dirty = [(dirt, target) for dirt, target in self._dirty if dirt > ticket.dirt]
+        if ticket.has_mark:
+            self.directory.mark_file.is_settled = True
+        if ticket.generation == self._generation and ticket.end_offset >= self.flushed_offset:
+            self.flushed_offset = ticket.end_offset
+            self._flushed_at = (ticket.segment_base, ticket.position)
+
+    def _soil(self, *targets: Syncable) -> None:
+        self._dirt += 1
+        self._dirty.extend((self._dirt, target) for target in targets)
+
+    def checkpoint(self) -> None:
+        """Write down, lazily, what makes the next start quick. Nobody waits for it, so a full disk
+        is no error here: it may work the next time."""
+        try:
+            self._active.write_indexes()
+            if self.epochs.is_changed:
+                self._soil(self.directory.save_epochs(), *self.directory.entries())
+            if self._bytes_since_snapshot >= SNAPSHOT_INTERVAL_BYTES:
+                self.directory.save_producers(self.producers, self.log_end_offset)
+                self._bytes_since_snapshot = 0
+            is_stale = self._mark is None or self._mark.flushed_offset != self.flushed_offset
+            if is_stale and self.directory.mark_file.is_settled:
+                self._write_mark(is_clean=False)
+        except DiskFull:
+            pass
+
+    def _write_mark(self, *, is_clean: bool) -> None:
+        segment_base, position = self._flushed_at
+        mark = Mark(
+            sequence=self._mark.sequence + 1 if self._mark else 0,
+            flushed_offset=self.flushed_offset,
+            segment_base=segment_base,
+            position=position,
+            log_start_offset=self.log_start_offset,
+            epochs_checksum=self.epochs.checksum(self.flushed_offset),
+            is_clean=is_clean,
+        )
+        self.directory.mark_file.write(mark)
+        self._mark = mark
+
+    def close_cleanly(self) -> None:
+        """Sync everything and say so, so that the next `open(clean=True)` need not look."""
+        if self._is_clean:
+            return
+        active, mark_file = self._active, self.directory.mark_file
+        active.load_indexes()
+        active.write_indexes()
+        if self.epochs.is_changed:
+            self._soil(self.directory.save_epochs())
+        self._soil(self.directory.save_producers(self.producers, self.log_end_offset))
+        self._soil(active.index.file(), active.time_index.file(), *self.directory.entries())
+        self._flush_now()
+        if not mark_file.is_settled:
+            mark_file.settle()
+        self._write_mark(is_clean=True)
+        mark_file.settle()
+        self._is_clean = True
+
+    def _flush_now(self) -> None:
+        ticket = self.flush_targets()
+        if ticket is not None:
+            for target in ticket.targets:
+                target.sync()
+            self.flushed(ticket)
+
+    # --- truncating ---------------------------------------------------------------------------
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Cut the log so that it ends at `offset`, or before the batch that holds it.
+
+        The mark is lowered first: were it to stay, a crash later would take new, torn records
+        below it for damage.
+        """
+        assert offset >= self.log_start_offset, "a truncation below the log's start"
+        if offset >= self.log_end_offset:
+            return
+        number = bisect_right(self._bases, offset) - 1
+        segment = self._segments[number]
+        position, end = segment.cut_point(offset)
+        self._generation += 1
+        self._is_clean = False
+        if end < self.flushed_offset:
+            self.flushed_offset, self._flushed_at = Offset(end), (segment.base_offset, position)
+        if self._mark is not None and self._mark.flushed_offset > end:
+            self.directory.mark_file.settle()
+            self._write_mark(is_clean=False)
+            self.directory.mark_file.settle()
+        for doomed in self._segments[number + 1 :]:
+            self.directory.delete_segment(doomed.base_offset)
+        del self._segments[number + 1 :], self._bases[number + 1 :]
+        self.directory.delete_snapshots(lambda at: at > end)
+        self.directory.sync_entries()
+        self._active = segment
+        segment.is_active = True
+        segment.cut(position, end)
+        segment.file.sync()
+        self.epochs.cut(end)
+        self.producers, self._bytes_since_snapshot = recovery.restore_producers(
+            self.directory, self._segments, end
+        )
+
+    # --- looking at it ------------------------------------------------------------------------
+
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def validate(self) -> None:
+        """The invariants, as code."""
+        assert self.log_start_offset <= self.log_end_offset
+        assert self.flushed_offset <= self.log_end_offset
+        assert self._bases == sorted(self._bases)
+        assert self._active is self._segments[-1]
+        assert self._active.is_active
+        for segment, following in zip(self._segments, self._segments[1:], strict=False):
+            assert segment.end_offset <= following.base_offset
+            assert not segment.is_active
+        starts = [start for _, start in self.epochs.entries()]
+        assert not starts or starts[-1] < self.log_end_offset
+        assert self._active.file.size() >= self._active.size
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "directory": self.directory.path,
+            "log_start_offset": self.log_start_offset,
+            "log_end_offset": self.log_end_offset,
+            "flushed_offset": self.flushed_offset,
+            "size_bytes": self.size_bytes(),
+            "segments": [
+                {"base_offset": segment.base_offset, "size_bytes": segment.size}
+                for segment in self._segments
+            ],
+            "producers": len(self.producers),
+            "leader_epochs": self.epochs.entries(),
+            "damage": [str(damage) for damage in self.damage],
+        }

@@ -1,0 +1,70 @@
+"""Offsets by timestamp: the index leads to the batch, and only that batch is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidelog.log.segment import Segment
+from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
+from tidelog.wire.batch import BatchHeader
+from tidelog.wire.errors import DecodeError
+from tidelog.wire.records import Record, decode_records
+
+MAX_OPENED_BYTES = 64 * 1024 * 1024
+"""A batch that unpacks to more is not looked into: its first offset must do."""
+
+
+class TimestampedOffset(NamedTuple):
+    """A record's offset, with the timestamp and the leader epoch it was written with."""
+
+    offset: Offset
+    timestamp: int
+    leader_epoch: LeaderEpoch
+
+
+def first_from(
+    segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int
+) -> TimestampedOffset | None:
+    """The first record from `log_start_offset` on whose timestamp is not before `timestamp_ms`."""
+    for segment in segments:
+        segment.load_indexes()
+        if segment.max_timestamp < timestamp_ms:
+            continue
+        for position, header in segment.walk(*segment.start_towards_timestamp(timestamp_ms)):
+            if header.max_timestamp >= timestamp_ms and header.last_offset >= log_start_offset:
+                found = _first_in(segment, position, header, timestamp_ms, log_start_offset)
+                if found is not None:
+                    return found
+    return None
+
+
+def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOffset | None:
+    """The first of the records with the largest timestamp."""
+    largest = NO_TIMESTAMP
+    for segment in segments:
+        segment.load_indexes()
+        largest = max(largest, segment.max_timestamp)
+    if largest == NO_TIMESTAMP:
+        return None
+    return first_from(segments, largest, log_start_offset)
+
+
+def _first_in(
+    segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, low_offset: int
+) -> TimestampedOffset | None:
+    epoch = LeaderEpoch(header.leader_epoch)
+    try:
+        records = _opened(segment, position, header)
+    except DecodeError:
+        offset = Offset(max(header.base_offset, low_offset))
+        return TimestampedOffset(offset, header.max_timestamp, epoch)
+    for record in records:
+        if record.timestamp >= timestamp_ms and record.offset >= low_offset:
+            return TimestampedOffset(Offset(record.offset), record.timestamp, epoch)
+    return None
+
+
+def _opened(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
+    batch = memoryview(segment.file.read(position, header.size))
+    return decode_records(batch, MAX_OPENED_BYTES)

@@ -1,0 +1,32 @@
+"""Fixtures for everybody: real nodes, each with a process, a directory and a port of its own, and
+the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.node_process import RunningNode, StartNode, node_starter
+
+
+@pytest.fixture
+def start_node() -> Iterator[StartNode]:
+    """`start_node(data_dir, *arguments)`; all nodes are gone when the test ends."""
+    with node_starter() as start:
+        yield start
+
+
+@pytest.fixture
+def node(start_node: StartNode, tmp_path: Path) -> RunningNode:
+    """One node with an empty data directory."""
+    return start_node(tmp_path / "data")
+
+
+@pytest.fixture
+def tidelog(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """`tidelog("topic", "list")` gives exit code, output and errors."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("TIDELOG_BOOTSTRAP", raising=False)
+    return CommandLine(capsys)
