@@ -78,7 +78,7 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("ratio", at_least=0.6), Target("value", at_least=800_000), _faster(1.3)),
     ),
     RowSpec(
-        "… CPU s/GB",
+        "produce 1 KB, acks=1, os: CPU s/GB",
         "produce.os",
         "cpu_s_per_gb",
         (Target("value", at_most=0.8), _CHEAPER_THAN_KAFKA),
@@ -90,9 +90,14 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("ratio", at_least=0.6), _faster(1.3)),
         baseline="produce.os",
     ),
-    RowSpec("… CPU s/GB", "produce.flushed", "cpu_s_per_gb", baseline="produce.os"),
+    RowSpec(
+        "produce 1 KB, acks=all, flushed: CPU s/GB",
+        "produce.flushed",
+        "cpu_s_per_gb",
+        baseline="produce.os",
+    ),
     RowSpec("produce 100 B, acks=1, os: msg/s", "produce.100", "records_per_s", (_faster(1.3),)),
-    RowSpec("… CPU s/GB", "produce.100", "cpu_s_per_gb"),
+    RowSpec("produce 100 B, acks=1, os: CPU s/GB", "produce.100", "cpu_s_per_gb"),
     RowSpec(
         "consume 1 KB: msg/s",
         "consume",
@@ -100,29 +105,36 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("ratio", at_least=0.6), _faster(1.3)),
     ),
     RowSpec(
-        "… CPU s/GB",
+        "consume 1 KB: CPU s/GB",
         "consume",
         "cpu_s_per_gb",
         (Target("value", at_most=0.6), _CHEAPER_THAN_KAFKA),
     ),
     RowSpec("produce and consume together: MB/s in sum", "both", "mb_per_s"),
-    RowSpec("… CPU s/GB", "both", "cpu_s_per_gb"),
+    RowSpec("produce and consume together: CPU s/GB", "both", "cpu_s_per_gb"),
     RowSpec(
         "latency at 5,000 msg/s, os: p50 ms",
         "latency.os",
         "p50_ms",
         (Target("value", at_most=0.5),),
     ),
-    RowSpec("… p99 ms", "latency.os", "p99_ms", (Target("value", at_most=3),)),
-    RowSpec("… p99.9 ms", "latency.os", "p999_ms"),
+    RowSpec(
+        "latency at 5,000 msg/s, os: p99 ms", "latency.os", "p99_ms", (Target("value", at_most=3),)
+    ),
+    RowSpec("latency at 5,000 msg/s, os: p99.9 ms", "latency.os", "p999_ms"),
     RowSpec(
         "latency at 5,000 msg/s, flushed: p50 ms",
         "latency.flushed",
         "p50_ms",
         (Target("value", at_most=1.5),),
     ),
-    RowSpec("… p99 ms", "latency.flushed", "p99_ms", (Target("value", at_most=6),)),
-    RowSpec("… p99.9 ms", "latency.flushed", "p999_ms"),
+    RowSpec(
+        "latency at 5,000 msg/s, flushed: p99 ms",
+        "latency.flushed",
+        "p99_ms",
+        (Target("value", at_most=6),),
+    ),
+    RowSpec("latency at 5,000 msg/s, flushed: p99.9 ms", "latency.flushed", "p999_ms"),
     RowSpec(
         "smallest requests, 50 connections: 1/s",
         "requests.smallest",
@@ -145,7 +157,9 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("ratio", at_most=1.5),),
         baseline="partitions.1",
     ),
-    RowSpec("… MB/s", "partitions.1000", "mb_per_s", baseline="partitions.1"),
+    RowSpec(
+        "1,000 partitions against 1: MB/s", "partitions.1000", "mb_per_s", baseline="partitions.1"
+    ),
     RowSpec(
         "500 connections against 1: CPU s/GB",
         "connections.500",
@@ -153,7 +167,9 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("ratio", at_most=1.5),),
         baseline="connections.1",
     ),
-    RowSpec("… MB/s", "connections.500", "mb_per_s", baseline="connections.1"),
+    RowSpec(
+        "500 connections against 1: MB/s", "connections.500", "mb_per_s", baseline="connections.1"
+    ),
     RowSpec(
         "start to ready, empty: s",
         "start.empty",

@@ -22,6 +22,9 @@ from tidelog.cli.output import add_rows, aside, people, report_error, table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
+_TABLE_WIDTH = 160
+"""A figure must never be cut, in a narrow terminal or in a file."""
+
 _EPILOG = (
     "Example: `tidelog bench --quick`, or `tidelog bench produce --seconds 5 --kafka ~/kafka_4`."
 )
@@ -107,6 +110,7 @@ def _show(run: Run, at: datetime, json_path: Path | None) -> None:
     made = table(*(name if name in words else f"#{name}" for name in names))
     add_rows(made, (report.cells(row, has_kafka=run.has_kafka) for row in run.rows))
     console = people()
+    console.width = max(console.width, _TABLE_WIDTH)
     console.print(made)
     for note in report.notes(run.rows):
         console.print(note)

@@ -6,7 +6,7 @@ A file is examined into one plain document (`examine`); `--json` prints it, the 
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ import typer
 from tidelog.cli.failure import CommandFailed
 from tidelog.cli.options import AsJson
 from tidelog.cli.output import add_rows, emit_json, people, plural, size_text, table, time_text
-from tidelog.cli.segment_files import examine, find_files
+from tidelog.cli.segment_files import base_offset, examine, find_files
 
 app = typer.Typer(rich_markup_mode="markdown")
 
@@ -60,22 +60,26 @@ def dump(
 
 
 def _show_directory(path: Path, documents: list[Document], *, most_rows: int) -> None:
-    made = table("~File", "#Batches", "#Records", "Offsets", "#Size", "State")
-    rows = (
-        (
-            str(Path(document["file"]).relative_to(path)),
-            len(document["batches"]) if "batches" in document else "",
-            sum(batch["records"] for batch in document.get("batches", ())) or "",
-            _offset_span(document),
-            size_text(document["bytes"]),
-            "DAMAGED" if document["problems"] else "ok",
-        )
-        for document in documents
-    )
-    people().print(add_rows(made, islice(rows, most_rows)))
-    _mention_rest(len(documents), most_rows)
+    """One row per segment, its indexes included."""
+    segments = groupby(documents, key=lambda document: Path(document["file"]).with_suffix(""))
+    rows = [_segment_row(path, name, list(files)) for name, files in segments]
+    made = table("~Directory", "#Segment", "#Batches", "#Records", "#Size", "State")
+    people().print(add_rows(made, rows[:most_rows]))
+    _mention_rest(len(rows), most_rows)
     for document in documents:
         _show_problems(document)
+
+
+def _segment_row(path: Path, name: Path, files: list[Document]) -> tuple[object, ...]:
+    batches = [batch for document in files for batch in document.get("batches", ())]
+    return (
+        str(name.parent.relative_to(path)),
+        base_offset(name),
+        len(batches),
+        sum(batch["records"] for batch in batches),
+        size_text(sum(document["bytes"] for document in files)),
+        "DAMAGED" if any(document["problems"] for document in files) else "ok",
+    )
 
 
 def _show_file(document: Document, *, most_rows: int) -> None:
@@ -143,11 +147,6 @@ def _show_problems(document: Document) -> None:
 def _mention_rest(count: int, most_rows: int) -> None:
     if count > most_rows:
         people().print(f"and {count - most_rows:,} more: --max {count} shows them", style="dim")
-
-
-def _offset_span(document: Document) -> str:
-    batches = document.get("batches")
-    return f"{batches[0]['base_offset']}-{batches[-1]['last_offset']}" if batches else ""
 
 
 def _producer(batch: Document) -> str:

@@ -209,15 +209,16 @@ def _report(
                 ],
             }
         )
-    else:
-        rate = deliveries.acknowledged / seconds if seconds else 0.0
+    elif deliveries.acknowledged:
+        rate = deliveries.acknowledged / seconds
         people().print(
-            f"sent {plural(deliveries.acknowledged, 'record')} ({size_text(sent_bytes)}) "
-            f"to {topic} in {seconds:.2f} s: {rate:,.0f} records/s",
+            f"sent {plural(deliveries.acknowledged, 'record')} to {topic} in {seconds:.2f} s: "
+            f"{rate:,.0f} records/s, {size_text(sent_bytes / seconds)}/s",
             soft_wrap=True,
         )
-        rows = ((number, first, last) for number, (first, last) in offsets)
-        people().print(add_rows(table("#Partition", "#First offset", "#Last offset"), rows))
+        rows = [(number, first, last) for number, (first, last) in offsets]
+        if offsets:
+            people().print(add_rows(table("#Partition", "#First offset", "#Last offset"), rows))
     if deliveries.first_error is not None:
         raise CommandFailed(
             f"{plural(deliveries.failed, 'record')} not sent: {deliveries.first_error}"

@@ -1,4 +1,4 @@
-"""What is wrong with a log's files, said once to the operator, and kept where reads will meet it."""
+"""What is wrong with a log's files: said once to the operator, kept where reads will meet it."""
 
 from __future__ import annotations
 

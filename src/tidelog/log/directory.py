@@ -15,6 +15,7 @@ from tidelog.log.paths import (
     SNAPSHOT,
     TEMPORARY_SUFFIX,
     TIME_INDEX,
+    TORN,
     ancestors,
     offset_path,
     offsets_of,
@@ -99,15 +100,26 @@ class PartitionDirectory:
         for kind in (INDEX, TIME_INDEX, LOG):
             self.disk.delete(offset_path(self.path, base_offset, kind))
 
+    def torn_path(self, base_offset: int) -> str:
+        """A name for evidence that is not taken yet."""
+        path = offset_path(self.path, base_offset, TORN)
+        number = 0
+        while self.disk.exists(path if not number else f"{path}.{number}"):
+            number += 1
+        return path if not number else f"{path}.{number}"
+
+    def create_torn(self, base_offset: int) -> File:
+        return self.disk.open(self.torn_path(base_offset), create=True)
+
     # --- producer snapshots -------------------------------------------------------------------
 
     def snapshot_offsets(self) -> list[int]:
         return offsets_of(self.disk.list(self.path), SNAPSHOT)
 
     def load_producers(self, up_to: int) -> tuple[Producers, int]:
-        """The newest sound snapshot not beyond the offset, and where it stands; else nothing, -1."""
+        """The newest sound snapshot not beyond the offset, and its offset; else nothing, -1."""
         producers = Producers()
-        for offset in reversed(offsets_of(self.names, SNAPSHOT)):
+        for offset in reversed(self.snapshot_offsets()):
             if offset <= up_to:
                 data = self.read_whole(offset_path(self.path, offset, SNAPSHOT))
                 if data is not None and producers.decode(data, offset):

@@ -104,9 +104,7 @@ class Log:
 
     # --- appending ----------------------------------------------------------------------------
 
-    def append(
-        self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int
-    ) -> Appended:
+    def append(self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
         """Append the whole batches in `records`, one produce request's, after stamping offset and
         epoch into them. All or nothing, also when the disk is full (`DiskFull`)."""
         headers = check_batches(records, self.settings)
@@ -346,6 +344,7 @@ class Log:
         self._active = segment
         segment.is_active = True
         segment.cut(position, end)
+        segment.resume_indexes(segment.index.count_up_to(position - 1, field=1))
         segment.file.sync()
         self.epochs.cut(end)
         self.producers, self._bytes_since_snapshot = recovery.restore_producers(

@@ -57,6 +57,7 @@ class MarkFile:
             self._file = self._disk.open(self.path)
         except FileNotFoundError:
             return None
+        self.is_settled = False
         data = self._file.read(0, _SLOT_BYTES + _ENCODED_BYTES)
         slots = [data[:_ENCODED_BYTES], data[_SLOT_BYTES:]]
         marks = [mark for mark in map(_decoded, slots) if mark is not None]
@@ -103,7 +104,9 @@ def _decoded(slot: bytes) -> Mark | None:
     if len(slot) != _ENCODED_BYTES:
         return None
     fields, (crc,) = slot[: _FIELDS.size], _CRC.unpack_from(slot, _FIELDS.size)
-    magic, version, is_clean, *numbers = _FIELDS.unpack(fields)
+    magic, version, is_clean, sequence, flushed, segment, position, start, epochs = _FIELDS.unpack(
+        fields
+    )
     if magic != _MAGIC or version != _VERSION or crc != crc32c(fields):
         return None
-    return Mark(*numbers, is_clean=bool(is_clean))
+    return Mark(sequence, flushed, segment, position, start, epochs, bool(is_clean))

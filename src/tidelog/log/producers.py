@@ -1,8 +1,8 @@
 """What the log remembers of idempotent producers: enough to refuse gaps and to recognize repeats.
 
-Kafka's rules. Per producer: its epoch and its last five batches. A batch that repeats one of them is
-answered with *its* offsets. Otherwise it must follow on: first sequence = last + 1, modulo 2³¹; a
-new epoch begins at 0; a lower epoch is refused. Of an unknown producer any sequence is accepted,
+Kafka's rules. Per producer: its epoch and its last five batches. A batch that repeats one of them
+is answered with *its* offsets. Otherwise it must follow on: first sequence = last + 1, modulo 2³¹;
+a new epoch begins at 0; a lower epoch is refused. Of an unknown producer any sequence is accepted,
 since its earlier batches may have been lost to retention. The state is a function of the log
 (`note` each batch in order); snapshots merely save the replay.
 """

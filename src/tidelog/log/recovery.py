@@ -6,8 +6,8 @@ After a clean stop the mark says where the log ends, and nothing is looked at. A
   turns out to be unreadable there is damage: kept, reported, stepped over, never cut. The log never
   ends below the mark, so that no acknowledged offset is given out twice.
 - Above the mark anything may be lost, torn or out of order. It is scanned batch by batch; the first
-  that is unreadable or out of place ends the log, and all from there on is cut. If whole batches lie
-  beyond the cut, the bytes are kept aside in a `.torn` file first: they are evidence.
+  that is unreadable or out of place ends the log, and all from there on is cut. If whole batches
+  lie beyond the cut, the bytes are kept aside in a `.torn` file first: they are evidence.
 - The cut is made in an order that a second crash can't spoil: later segments go first and the
   directory is synced, then the file is cut, then the mark is moved. What remains is synced.
 - Indexes, producers and epochs are functions of the log: taken from their files as far as those can
@@ -29,11 +29,12 @@ from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
 from tidelog.model.safeguards import Safeguard
 
 _COPY_BYTES = 1024 * 1024
+MAX_OFFSET = 2**63 - 1
 
 
 @dataclass(slots=True)
 class LogState:
-    """What a log is made from. `dirty`: still to be synced before anything may be called durable."""
+    """What a log is made from. `dirty` must be synced before anything in it is durable."""
 
     segments: list[Segment]
     producers: Producers
@@ -90,9 +91,7 @@ def _load_clean(home: PartitionDirectory, bases: list[int], mark: Mark) -> LogSt
 def open_segments(home: PartitionDirectory, bases: list[int], end_offset: int) -> list[Segment]:
     """Each is taken to end where the next begins, the last at `end_offset`."""
     ends = [*bases[1:], end_offset]
-    return [
-        home.open_segment(base, end_offset=end) for base, end in zip(bases, ends, strict=True)
-    ]
+    return [home.open_segment(base, end_offset=end) for base, end in zip(bases, ends, strict=True)]
 
 
 def restore_producers(
@@ -118,25 +117,244 @@ def rebuild_epochs(home: PartitionDirectory, segments: list[Segment]) -> None:
     home.epochs.cut(0)
     firsts = [segment.header_at(0) for segment in segments]
     for segment, first, following in zip(segments, firsts, [*firsts[1:], None], strict=True):
-        if first is not None and following is not None:
-            if first.leader_epoch == following.leader_epoch:
-                home.epochs.note(first.leader_epoch, first.base_offset)
-                continue
+        if first and following and first.leader_epoch == following.leader_epoch:
+            home.epochs.note(first.leader_epoch, first.base_offset)
+            continue
         for _, header in segment.walk(0, segment.base_offset):
             home.epochs.note(header.leader_epoch, header.base_offset)
     home.epochs.is_changed = True
 
 
 class _Recovery:
-    """One recovery, start to end. `due`: the offset that must come next."""
+    """One recovery, start to end. `due` is the offset that must come next."""
 
     def __init__(self, home: PartitionDirectory, bases: list[int], mark: Mark | None) -> None:
         self.home = home
         self.bases = bases
+        self.old_mark = mark
+        if mark is None or Safeguard.QUARANTINE_DAMAGE not in home.safeguards:
+            mark = self._presumed_mark()
         self.mark = mark
+        self.due = min(mark.log_start_offset, bases[0]) if bases else mark.log_start_offset
         self.kept: list[Segment] = []
-        self.due = 0
-        self.changed: list[Segment] = []
+        self.dropped: list[int] = []
+        self.cut: tuple[Segment, int] | None = None
+        self.has_changed = self.old_mark is None
 
     def run(self) -> LogState:
-        raise NotImplementedError
+        is_known = self._load_epochs()
+        self._take_segments()
+        if self.cut is not None or self.dropped:
+            self._cut()
+        if self.due < self.mark.flushed_offset or not self.kept:
+            self._start_over_at_mark()
+        self._resume_indexes()
+        if not is_known:
+            rebuild_epochs(self.home, self.kept)
+        self.home.epochs.cut(self.due)
+        if self.home.delete_snapshots(lambda offset: offset > self.due):
+            self.home.sync_entries()
+        producers, since_snapshot = restore_producers(self.home, self.kept, self.due)
+        return LogState(
+            self.kept,
+            producers,
+            self.mark.log_start_offset,
+            self.due,
+            mark=self._settle(),
+            bytes_since_snapshot=since_snapshot,
+        )
+
+    # --- what is known to be flushed ----------------------------------------------------------
+
+    def _presumed_mark(self) -> Mark:
+        """Without a mark nothing was flushed, unless there was one and it is damaged: then all
+        that is readable may have been, and only what follows the last readable batch is cut."""
+        first = self.bases[0] if self.bases else 0
+        if not self.home.mark_file.is_damaged or not self.bases:
+            return Mark(-1, first, first, 0, first, 0)
+        last = self.home.open_segment(self.bases[-1], end_offset=MAX_OFFSET)
+        position, due = 0, last.base_offset
+        while position < last.size:
+            for at, header in scan.walk_checked(last.file, position, last.size):
+                if header is not None and header.base_offset >= due:
+                    position, due = at + header.size, header.next_offset
+            found = scan.find_batch(
+                last.file, position + 1, last.size, low=due, high=due + MAX_RELATIVE_OFFSET
+            )
+            if found is None:
+                break
+            position, due = found[0], found[1].base_offset
+        return Mark(-1, due, last.base_offset, position, first, 0)
+
+    def _load_epochs(self) -> bool:
+        """Whether the file tells all epochs below the mark; those above are noted by the scan."""
+        flushed = self.mark.flushed_offset
+        if flushed == self.due:
+            return True
+        is_known = self.home.load_epochs()
+        self.home.epochs.cut(flushed)
+        return is_known and self.home.epochs.checksum(flushed) == self.mark.epochs_checksum
+
+    # --- segment by segment -------------------------------------------------------------------
+
+    def _take_segments(self) -> None:
+        flushed = self.mark.flushed_offset
+        for number, base in enumerate(self.bases):
+            following = self.bases[number + 1] if number + 1 < len(self.bases) else MAX_OFFSET
+            if base < self.due or (base > self.due and (self.due >= flushed or base > flushed)):
+                self.dropped = self.bases[number:]
+                return
+            if base > self.due:
+                self._report_missing(base)
+            segment = self.home.open_segment(base, end_offset=min(following, flushed))
+            self.kept.append(segment)
+            if base == self.mark.segment_base and segment.size >= self.mark.position:
+                self.due = flushed
+                is_whole = self._scan(segment, self.mark.position)
+            elif base >= flushed:
+                self.due = base
+                is_whole = self._scan(segment, 0)
+            else:
+                self.due = segment.find_end()
+                is_whole = True
+            segment.end_offset = self.due
+            if not is_whole:
+                self.dropped = self.bases[number + 1 :]
+                return
+
+    def _scan(self, segment: Segment, position: int) -> bool:
+        """Above the mark: whether all of it is readable and in place."""
+        segment.trusted_from = position
+        epochs = self.home.epochs
+        for at, header in scan.walk_checked(segment.file, position, segment.size):
+            is_in_place = (
+                header is not None
+                and header.base_offset == self.due
+                and header.leader_epoch >= epochs.latest
+            )
+            if header is None or not is_in_place:
+                self.cut = (segment, at)
+                return False
+            self.has_changed = True
+            epochs.note(header.leader_epoch, header.base_offset)
+            self.due = header.next_offset
+        return True
+
+    def _report_missing(self, until: int) -> None:
+        path = self.kept[-1].file.path if self.kept else self.home.path
+        position = self.kept[-1].size if self.kept else 0
+        reason = "flushed records are gone from the disk"
+        self.home.reports.append(
+            Damage("missing", path, position, position, self.due, until, reason)
+        )
+
+    def _start_over_at_mark(self) -> None:
+        """Offsets below the mark were given out, so the log goes on at the mark."""
+        flushed = self.mark.flushed_offset
+        if self.due < flushed:
+            self._report_missing(flushed)
+        self.due = flushed
+        self.home.create()
+        self.kept.append(self.home.create_segment(flushed))
+        self.has_changed = True
+
+    # --- cutting ------------------------------------------------------------------------------
+
+    def _cut(self) -> None:
+        """Evidence, then what comes later, then the tail itself; each step durable before the
+        next, so that nothing cut can come back beside what is written from now on."""
+        self.has_changed = True
+        if self.cut is not None and Safeguard.TORN_TAIL_CUT not in self.home.safeguards:
+            self._keep_torn_tail(*self.cut)
+            return
+        if self.cut is not None:
+            self._save_tail(*self.cut)
+        for base in self.dropped:
+            self._drop(base)
+        self.home.delete_snapshots(lambda offset: offset > self.due)
+        self.home.sync_entries()
+        if self.cut is not None:
+            segment, position = self.cut
+            segment.cut(position, self.due)
+            segment.file.sync()
+
+    def _save_tail(self, segment: Segment, position: int) -> None:
+        evidence = ""
+        if self._has_batches(segment, position):
+            torn = self.home.create_torn(segment.base_offset)
+            for at in range(position, segment.size, _COPY_BYTES):
+                torn.write(at - position, (segment.file.read(at, _COPY_BYTES),))
+            torn.sync()
+            evidence = torn.path
+        self._report_cut(segment, position, evidence)
+
+    def _drop(self, base: int) -> None:
+        """A whole segment that can't follow what is kept."""
+        segment = self.home.open_segment(base, end_offset=MAX_OFFSET)
+        evidence = ""
+        if self._has_batches(segment, 0):
+            evidence = self.home.torn_path(base)
+            self.home.disk.rename(segment.file.path, evidence)
+        self.home.delete_segment(base)
+        if segment.size:
+            self._report_cut(segment, 0, evidence)
+
+    def _has_batches(self, segment: Segment, position: int) -> bool:
+        low = max(self.due, segment.base_offset)
+        high = low + MAX_RELATIVE_OFFSET
+        found = scan.find_batch(segment.file, position, segment.size, low=low, high=high)
+        return found is not None
+
+    def _report_cut(self, segment: Segment, position: int, evidence: str) -> None:
+        path = offset_path(self.home.path, segment.base_offset, LOG)
+        offset = max(self.due, segment.base_offset)
+        reason = "an unflushed tail, torn by a crash"
+        self.home.reports.append(
+            Damage("cut", path, position, segment.size, offset, offset, reason, evidence)
+        )
+
+    def _keep_torn_tail(self, segment: Segment, position: int) -> None:
+        """Ablation only: what a log without this safeguard would do."""
+        header = segment.torn_header_at(position)
+        if header is not None and header.base_offset == self.due:
+            self.due = header.next_offset
+            segment.end_offset = self.due
+        else:
+            segment.cut(position, self.due)
+
+    # --- what follows from the log ------------------------------------------------------------
+
+    def _resume_indexes(self) -> None:
+        for segment in self.kept:
+            is_last = segment is self.kept[-1]
+            if segment.base_offset >= self.mark.segment_base or is_last:
+                is_marked = segment.base_offset == self.mark.segment_base
+                flushed_bytes = self.mark.position if is_marked else 0
+                segment.is_active = True
+                segment.resume_indexes(segment.trustworthy_entries(flushed_bytes))
+                if not is_last:
+                    segment.finish_indexes()
+
+    def _settle(self) -> Mark:
+        """Sync what remains and move the mark to its end."""
+        mark_file = self.home.mark_file
+        if not self.has_changed and self.old_mark is not None:
+            return self.old_mark
+        active = self.kept[-1]
+        for segment in self.kept:
+            if segment.base_offset >= self.mark.segment_base:
+                segment.file.sync()
+        for entries in self.home.all_entries():
+            entries.sync()
+        mark_file.settle()
+        mark = Mark(
+            sequence=self.mark.sequence + 1,
+            flushed_offset=self.due,
+            segment_base=active.base_offset,
+            position=active.size,
+            log_start_offset=self.mark.log_start_offset,
+            epochs_checksum=self.home.epochs.checksum(self.due),
+        )
+        mark_file.write(mark)
+        mark_file.settle()
+        return mark

@@ -67,9 +67,7 @@ class Segment:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def append(
-        self, records: memoryview, headers: Sequence[BatchHeader], base_offset: int
-    ) -> None:
+    def append(self, records: memoryview, headers: Sequence[BatchHeader], base_offset: int) -> None:
         """One write of all; on an error the file is cut back and nothing has changed."""
         self.load_indexes()
         position = self.size
@@ -124,7 +122,8 @@ class Segment:
             self.time_index.write_pending()
 
     def cut(self, position: int, end_offset: int) -> None:
-        """Keep the bytes before `position`, a batch's begin, where `end_offset` is due."""
+        """Keep the bytes before `position`, a batch's begin, where `end_offset` is due. The indexes
+        are the caller's to resume."""
         self.file.truncate(position)
         self.size, self.end_offset = position, end_offset
         self.trusted_from = min(self.trusted_from, position)
@@ -132,7 +131,6 @@ class Segment:
         self.holes.cut(position)
         self._recent_offsets.clear()
         self._recent_positions.clear()
-        self.rebuild_indexes()
 
     # --- indexes ------------------------------------------------------------------------------
 
@@ -234,6 +232,11 @@ class Segment:
         header = read_header(data)
         return header if scan.is_plausible(header, self.size - position) else None
 
+    def torn_header_at(self, position: int) -> BatchHeader | None:
+        """A header, even if the file ends before its batch does."""
+        data = self.file.read(position, HEADER_BYTES)
+        return read_header(data) if len(data) == HEADER_BYTES else None
+
     def walk(self, position: int, expected_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each batch from `position`, where `expected_offset` is due.
 
@@ -275,6 +278,23 @@ class Segment:
                 return entry[1], header.base_offset
             self.rebuild_indexes()
         return 0, self.base_offset
+
+    def walk_from_offset(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch from the one that holds `offset`."""
+        self.load_indexes()
+        for at, header in self.walk(*self._start_towards(offset)):
+            if header.last_offset >= offset:
+                yield at, header
+
+    def find_end(self) -> int:
+        """The offset after the last batch or hole: below `end_offset` if the file has lost its
+        tail."""
+        self.load_indexes()
+        position, end = self._start_towards(self.end_offset)
+        for _, header in self.walk(position, end):
+            end = header.next_offset
+        hole = self.holes.with_offset(end)
+        return hole.next_offset if hole else end
 
     def start_towards_timestamp(self, timestamp_ms: int) -> tuple[int, int]:
         """A batch's begin, and the offset due there, before which no record is that late."""
@@ -406,8 +426,10 @@ class Segment:
         if header is not None and header.base_offset == expected_offset:
             end, next_offset = position + header.size, header.next_offset
             following = self.header_at(end)
-            if following.base_offset == next_offset if following else (
-                end == self.size and next_offset == self.end_offset
+            if (
+                following.base_offset == next_offset
+                if following
+                else (end == self.size and next_offset == self.end_offset)
             ):
                 return end, next_offset
         found = scan.find_batch(

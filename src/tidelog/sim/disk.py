@@ -233,6 +233,29 @@ class SimDisk:
         """Every file by path: as reads see it, or as a power failure would leave the names."""
         return dict(files_below(self._root, durable=durable))
 
+    def take_away(self, path: str) -> Entry | None:
+        """Remove a file or directory as if it had never been, behind the node's back."""
+        entry = self._find(path)
+        self._erase(path)
+        return entry
+
+    def put_back(self, path: str, entry: Entry | None) -> None:
+        """Undo `take_away`, in place of whatever the node has made there since."""
+        self._erase(path)
+        if entry is not None:
+            parent, name = self._parent(path)
+            parent.cached[name] = parent.durable[name] = entry
+
+    def _erase(self, path: str) -> None:
+        if self._find(path) is None:
+            return
+        parent, name = self._parent(path)
+        for change in self._journal.pending:
+            change.apply(durable=True)
+        self._journal.pending = []
+        parent.cached.pop(name, None)
+        parent.durable.pop(name, None)
+
     def used_bytes(self) -> int:
         """Whole sectors, as a file system counts."""
         return sum(_sectors(len(image.cached)) for _, image in files_below(self._root))

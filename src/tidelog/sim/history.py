@@ -7,13 +7,14 @@ as `{tp: [[offset, value], …]}`. `ok` is proof of the effect, `fail` proof tha
 `crash` the process goes on under a new number.
 
 Entries with `f` = "damage" and "loss" are not a client's: the simulator notes there what it did to
-the disk (see `checkers.damage`) and where acknowledged records may rightly vanish (`slices`).
+the disk, and which partitions may rightly have lost acknowledged records (`checkers.view`). With
+"final_reads" it vouches that its partitions were read to the end after everything was healed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -96,11 +97,11 @@ class Operation:
 
 
 class History:
-    """A recorder. `now_ns` is set by whoever owns the clock."""
+    """A recorder. `now_ns` is the clock of whoever runs the clients."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int]) -> None:
         self.entries: list[Entry] = []
-        self.now_ns = 0
+        self._now_ns = now_ns
         self._next_process = 0
 
     def new_process(self) -> int:
@@ -108,7 +109,7 @@ class History:
         return self._next_process
 
     def add(self, proc: int, type: EntryType, f: str, **more: Any) -> Entry:
-        entry = Entry(i=len(self.entries), t=self.now_ns, proc=proc, type=type, f=f, **more)
+        entry = Entry(i=len(self.entries), t=self._now_ns(), proc=proc, type=type, f=f, **more)
         self.entries.append(entry)
         return entry
 
@@ -136,20 +137,6 @@ def _identity(entry: Entry) -> object:
     if entry.f != "send":
         return None
     return entry.value if entry.type == "invoke" else entry.value[1]
-
-
-def slices(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """The stretches between `loss` entries, where acknowledged records may rightly have vanished
-    (a power failure under `flush.policy=os`). Each stretch is a history of its own: operations
-    that reach over its end never completed, those that began before it are left out."""
-    current: list[Entry] = []
-    for entry in entries:
-        if entry.f == "loss":
-            yield current
-            current = []
-        else:
-            current.append(entry)
-    yield current
 
 
 def dump(entries: Iterable[Entry]) -> str:

@@ -96,6 +96,8 @@ class Host:
         self.lives = 0
         self.steps = 0
         self.flush_stall_ms = 0.0
+        self.is_reachable = True
+        self.is_flushing = False
         self.reports: list[str] = []
         self.counted: Counter[str] = Counter()
         self.flush_failures: dict[int, float] = {}
@@ -167,6 +169,7 @@ class Host:
         assert life is not None
         self._faults_of_lives[life.number] = self.faults_of(life.number)
         self.life = None
+        self.is_flushing = False
         if life.tick is not None:
             life.tick.cancel()
         for watcher in self.on_death:
@@ -184,7 +187,7 @@ class Host:
 
     def connection_opened(self, connection: Connection) -> bool:
         life = self.life
-        if life is None:
+        if life is None or not self.is_reachable:
             return False
         connection.incarnation = life.number
         life.connections[connection.id] = connection
@@ -269,12 +272,14 @@ class Host:
 
     def _begin_flush(self, life: Life, effect: StartFlush) -> None:
         ticket = self.disk.begin_flush(effect.targets)
+        self.is_flushing = True
         duration_ms = self._flush_random.uniform(*self._options.flush_ms) + self.flush_stall_ms
         self._schedule.after(duration_ms, lambda: self._finish_flush(life, effect.round, ticket))
 
     def _finish_flush(self, life: Life, number: int, ticket: FlushTicket) -> None:
         if self.life is not life:
             return
+        self.is_flushing = False
         try:
             self.disk.finish_flush(ticket)
         except DiskError as error:

@@ -28,7 +28,7 @@ from tidelog.wire.source import FIXED, Source, fixed_size
 from tidelog.wire.varints import read_uvarint, uvarint_rest
 
 Decoder = Callable[[memoryview, int], Any]
-"""Frame and the position of the body; the body must end where the frame ends."""
+"""Frame and the position of the body in it."""
 
 _UUIDS_REMEMBERED = 4096
 """Topic ids come again and again, and a `UUID` takes a microsecond to make."""

@@ -31,19 +31,24 @@ def build_encoder(cls: type, version: int) -> Encoder:
     return _EncoderBuilder(schema_of(cls), version).build()
 
 
+_COPIED = (bytearray, memoryview)
+"""Their owner may reuse the memory before the frame is sent."""
+
+
 def _size_of_records(records: Records) -> int:
-    if isinstance(records, bytes | bytearray):
+    if isinstance(records, bytes):
         return len(records)
-    if isinstance(records, memoryview):
-        return records.nbytes
+    if isinstance(records, _COPIED):
+        return memoryview(records).nbytes
     return records.size
 
 
 def _append_records(records: Records, out: bytearray, parts: list[Part]) -> bytearray:
-    if isinstance(records, bytearray | memoryview):
-        out += records
-        return out
-    if isinstance(records, bytes) and len(records) < LARGE_RECORDS:
+    if isinstance(records, bytes):
+        if len(records) < LARGE_RECORDS:
+            out += records
+            return out
+    elif isinstance(records, _COPIED):
         out += records
         return out
     parts.append(out)

@@ -19,7 +19,10 @@ Records = bytes | bytearray | memoryview | Span
 
 Part = bytes | bytearray | Span
 
+_COUNTED_BY_LENGTH = (bytes, bytearray)
+"""A tuple, since `bytes | bytearray` in a call would be a new object every time."""
+
 
 def size_of(parts: Iterable[Part]) -> int:
     """All bytes of `parts`, the spans' included."""
-    return sum(len(part) if isinstance(part, bytes | bytearray) else part.size for part in parts)
+    return sum(len(part) if isinstance(part, _COUNTED_BY_LENGTH) else part.size for part in parts)

@@ -1,8 +1,8 @@
 """FindCoordinator: says that there is none yet.
 
 Advertised because librdkafka takes the API's presence for a sign that the broker knows lz4. Groups,
-share groups and transactions are not in this release, and the answer is the one error that makes
-clients say so instead of asking for ever.
+share groups and transactions are not in this release. For a group the answer is retriable, since a
+consumer with assigned partitions asks as well and must go on reading; a transaction ends at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def handle(
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         message = "transactions are not in this release of Tidelog"
     else:
-        error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         message = "consumer groups are not in this release of Tidelog: assign partitions instead"
     return FindCoordinatorResponse(
         error_code=error,

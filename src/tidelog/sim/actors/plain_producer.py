@@ -23,7 +23,7 @@ def plain_producer(world: World, *, pause_ms: float) -> Script[None]:
         acks = random.choice((0, 1, -1, -1))
         for batch in batches:
             record_invocation(world, proc, batch)
-        is_certain = yield from _send(world, client, proc, batches, acks=acks)
+        is_certain = yield from send_once(world, client, proc, batches, acks=acks)
         if not is_certain:
             proc = world.history.new_process()
         if random.random() < 0.02:
@@ -51,7 +51,7 @@ def draw_version(world: World, batches: list[BatchPlan]) -> int:
     return world.draw_version(produce.API_KEY, first=first)
 
 
-def _send(
+def send_once(
     world: World, client: Client, proc: int, batches: list[BatchPlan], *, acks: int
 ) -> Script[bool]:
     """Whether everything about the batches is known now."""

@@ -182,7 +182,7 @@ def _add_note(view: View, entry: Entry) -> None:
     if entry.f == "damage" and entry.tp == view.tp:
         view.damages.append(Damage(entry.value[0], entry.value[1], entry.i))
     elif entry.f == "final_reads":
-        view.has_final_reads = True
+        view.has_final_reads = view.has_final_reads or view.tp in entry.value
     elif entry.f == "poll_error" and entry.tp == view.tp:
         position, high_watermark, invoked = entry.value
         view.errors.append(

@@ -1,0 +1,21 @@
+"""Somebody who sends what no client would."""
+
+from __future__ import annotations
+
+from tidelog.sim.schedule import Pause, Script
+from tidelog.sim.workload import garbage
+from tidelog.sim.workload.world import World
+
+
+def vandal(world: World, *, pause_ms: float) -> Script[None]:
+    """Sends garbage, each piece on a connection of its own, until the world is over."""
+    random = world.random
+    while not world.is_over:
+        plan = garbage.sample(random, world)
+        client = world.client("vandal")
+        connection = client.send_raw(garbage.build(plan))
+        yield Pause(random.uniform(1.0, 50.0))
+        fate = garbage.classify(None if connection.is_open else "closed")
+        world.counted[f"garbage ({plan.kind}): {fate}"] += 1
+        client.hang_up()
+        yield Pause(random.expovariate(1.0 / pause_ms))

@@ -1,0 +1,55 @@
+"""Virtual time and everything that lives in it: hosts, the network between, clients, a history.
+
+There is one host so far. What it takes to have more is here in outline: hosts by node id, one
+schedule, one network, and streams of random numbers that are named after what they decide.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from tidelog.model.ids import NodeId
+from tidelog.sim.history import History
+from tidelog.sim.host import Host, HostOptions
+from tidelog.sim.network import Network
+from tidelog.sim.schedule import Schedule
+from tidelog.sim.trace import Trace
+from tidelog.sim.workload.world import World
+
+_NS_PER_MS = 1_000_000
+
+
+class Cluster:
+    """All of one run."""
+
+    def __init__(self, seed: int, options: HostOptions) -> None:
+        self._seed = seed
+        self.schedule = Schedule()
+        self.trace = Trace()
+        self.history = History(lambda: int(self.schedule.now_ms * _NS_PER_MS))
+        self.network = Network(self.schedule, self.stream("network"))
+        node_id = options.config.node_id
+        self.hosts: dict[NodeId, Host] = {
+            node_id: Host(
+                self.schedule,
+                self.trace,
+                options,
+                seed_of=lambda concern: self.stream(f"{concern} of host {node_id}"),
+            )
+        }
+        self.world = World(
+            self.schedule,
+            self.network,
+            self.host,
+            history=self.history,
+            random=self.stream("workload"),
+        )
+
+    @property
+    def host(self) -> Host:
+        """The only host of a cluster of one."""
+        return next(iter(self.hosts.values()))
+
+    def stream(self, concern: str) -> Random:
+        """Random numbers for one concern: another concern's use of luck does not disturb it."""
+        return Random(f"{self._seed}/{concern}")

@@ -1,0 +1,119 @@
+"""What a seed means: everything about a run that is not luck along the way, drawn once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.model.ids import NodeId
+from tidelog.model.settings import node_settings
+from tidelog.sim.workload.create_topic import CreatePlan
+
+FAULT_KINDS = (
+    "kill",
+    "power",
+    "power in a flush",
+    "power between writes",
+    "clean stop",
+    "damage",
+    "lost indexes",
+    "lost metadata",
+    "disk full",
+    "read errors",
+    "write errors",
+    "fsync errors",
+    "slow flush",
+    "clock jump",
+    "network storm",
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Actors:
+    """How many of each there are."""
+
+    plain_producers: int
+    idempotent_producers: int
+    consumers: int
+    probers: int
+    vandals: int
+    owners: int
+
+
+@dataclass(slots=True, frozen=True)
+class Configuration:
+    """One run. `faults` are the kinds this run knows: each run has its own character, because a
+    run in which everything goes wrong at once gets nowhere."""
+
+    node: NodeConfig
+    topics: tuple[CreatePlan, ...]
+    owned_topic: tuple[tuple[str, str], ...]
+    actors: Actors
+    faults: tuple[str, ...]
+    chaos_ms: float
+    fault_every_ms: float
+    pause_ms: float
+    flush_ms: tuple[float, float]
+    starts_troubled: float
+
+
+def draw_configuration(random: Random) -> Configuration:
+    """Small segments, so that rolling is common; few partitions, so that clients meet."""
+    topics = tuple(
+        CreatePlan(f"topic{number}", random.randint(1, 3), _draw_topic(random))
+        for number in range(random.randint(1, 3))
+    )
+    return Configuration(
+        node=_draw_node(random),
+        topics=topics,
+        owned_topic=_draw_topic(random),
+        actors=_draw_actors(random),
+        faults=_draw_faults(random),
+        chaos_ms=random.choice((1_500.0, 3_000.0)),
+        fault_every_ms=random.choice((150.0, 300.0, 600.0)),
+        pause_ms=random.choice((10.0, 20.0, 40.0)),
+        flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 40.0))),
+        starts_troubled=random.choice((0.0, 0.2, 0.5)),
+    )
+
+
+def _draw_topic(random: Random) -> tuple[tuple[str, str], ...]:
+    segment_bytes = random.choice((1_024, 2_048, 4_096, 16_384))
+    return (
+        ("flush.policy", random.choice(("ack", "ack", "ack", "os"))),
+        ("segment.bytes", str(segment_bytes)),
+        ("segment.ms", str(random.choice((300, 5_000, 604_800_000)))),
+        ("index.interval.bytes", str(random.choice((0, 200, 1_000, 4_096)))),
+        ("max.message.bytes", str(random.choice((16_384, 1_048_588)))),
+    )
+
+
+def _draw_node(random: Random) -> NodeConfig:
+    settings = node_settings(
+        {
+            "max.inflight.requests.per.connection": random.choice((1, 2, 5, 128)),
+            "max.incremental.fetch.session.cache.slots": random.choice((0, 1, 1_000)),
+            "connections.max.idle.ms": random.choice((1_000, 600_000)),
+            "auto.create.topics.enable": random.random() < 0.5,
+        }
+    )
+    return NodeConfig(node_id=NodeId(1), host="localhost", port=9092, settings=settings)
+
+
+def _draw_actors(random: Random) -> Actors:
+    return Actors(
+        plain_producers=random.randint(0, 2),
+        idempotent_producers=random.randint(1, 3),
+        consumers=random.randint(1, 3),
+        probers=random.randint(0, 2),
+        vandals=random.choice((0, 0, 1)),
+        owners=random.choice((0, 1)),
+    )
+
+
+def _draw_faults(random: Random) -> tuple[str, ...]:
+    """Some kinds, in their listed order; half of the runs fail in one or two ways only."""
+    count = random.choice((1, 2, 3, 5, len(FAULT_KINDS)))
+    chosen = random.sample(FAULT_KINDS, count)
+    return tuple(kind for kind in FAULT_KINDS if kind in chosen)

@@ -1,0 +1,256 @@
+"""The one who breaks things, and the one who starts the node again.
+
+The nemesis picks a kind of fault from the run's list, every so often. The supervisor restarts a
+node that is down: sometimes into trouble, with the power failing again in the middle of recovery or
+with a full disk. Whatever the nemesis does to data, it writes into the history.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from tidelog.sim.checkers.storage import check_recovery
+from tidelog.sim.cluster import Cluster
+from tidelog.sim.configuration import Configuration
+from tidelog.sim.host import CrashKind
+from tidelog.sim.schedule import Pause, Script
+from tidelog.sim.survey import (
+    LogBytes,
+    logs_before_crash,
+    partition_directories,
+    plant_damage,
+    spoil_rebuildable,
+    written_logs,
+)
+from tidelog.sim.workload.world import TopicFacts
+
+MAX_DAMAGES = 3
+METADATA = "metadata"
+
+
+class Nemesis:
+    """Faults of one run, on its one host."""
+
+    def __init__(self, cluster: Cluster, configuration: Configuration) -> None:
+        self._cluster = cluster
+        self._configuration = configuration
+        self._host = cluster.host
+        self._world = cluster.world
+        self._random: Random = cluster.stream("faults")
+        self.counted: Counter[str] = Counter()
+        self.is_over = False
+        self._before_crash: dict[str, LogBytes] = {}
+        self._damages = 0
+        self._host.on_death.append(self._note_death)
+        self._host.on_start.append(self._check_start)
+
+    # --- the supervisor --------------------------------------------------------------------------
+
+    def supervise(self) -> Script[None]:
+        """Start the node whenever it is down."""
+        while not self.is_over:
+            if not self._host.is_up:
+                yield Pause(self._random.uniform(0.0, 150.0))
+                self._start()
+            yield Pause(20.0)
+
+    def _start(self) -> None:
+        faults = self._host.disk.faults
+        if self._host.is_up:
+            return
+        if self._random.random() < self._configuration.starts_troubled:
+            if self._random.random() < 0.7:
+                self.counted["start under power failure"] += 1
+                faults.changes_left = self._random.randint(0, 40)
+            elif "disk full" in self._configuration.faults:
+                self.counted["start on a full disk"] += 1
+                self._fill_disk(self._random.choice((0, 512, 4_096)), for_ms=200.0)
+        is_up = self._host.start()
+        if is_up and faults.changes_left is not None and self._random.random() < 0.5:
+            faults.changes_left = None
+
+    def _note_death(self, kind: CrashKind | None) -> None:
+        """What the disk held at that moment, and which partitions may have lost something."""
+        self._before_crash = logs_before_crash(self._host.disk)
+        files = self._host.disk.files().values()
+        if kind == "power" or any(image.has_dropped_pages for image in files):
+            lossy = [facts for facts in self._world.topics.values() if facts.flush_policy == "os"]
+            if lossy:
+                tps = [tp for facts in lossy for tp in facts.tps()]
+                self._cluster.history.add(0, "info", "loss", value=tps)
+                self._world.has_lost.update(facts.label for facts in lossy)
+
+    def _check_start(self) -> None:
+        """S1, S8: what the start made of the disk."""
+        directories = partition_directories(self._host.disk)
+        kept = [d for d in self._before_crash if self._topic_in(d) is not None]
+        after = written_logs(self._host.disk)
+        known = {d: log for d, log in self._before_crash.items() if d in directories or d in kept}
+        self._world.findings += check_recovery(known, after, expected=kept)
+        self._before_crash = {}
+
+    def _topic_in(self, directory: str) -> TopicFacts | None:
+        """The topic, never deleted, that the directory belongs to."""
+        parts = directory.split("/")
+        name = parts[1].rpartition(".")[0] if len(parts) == 3 else ""
+        return self._world.topics.get(name)
+
+    # --- the nemesis -----------------------------------------------------------------------------
+
+    def torment(self) -> Script[None]:
+        """One fault after another, until it is over."""
+        random, configuration = self._random, self._configuration
+        while not self.is_over:
+            yield Pause(random.expovariate(1.0 / configuration.fault_every_ms))
+            if self.is_over:
+                return
+            kind = random.choice(configuration.faults)
+            self._cluster.trace.say("fault", kind)
+            self.counted[kind] += 1
+            yield from self._strike(kind)
+
+    def _strike(self, kind: str) -> Script[None]:
+        if kind == "power in a flush":
+            yield from self._crash_in_flush()
+        elif kind in ("read errors", "write errors", "fsync errors"):
+            yield from self._fail_disk(kind)
+        elif kind == "slow flush":
+            self._host.flush_stall_ms = self._random.choice((50.0, 500.0, 3_000.0))
+            yield Pause(self._random.uniform(50.0, 500.0))
+            self._host.flush_stall_ms = 0.0
+        elif kind == "network storm":
+            yield from self._storm()
+        else:
+            self._strike_at_once(kind)
+
+    def _strike_at_once(self, kind: str) -> None:
+        host, random = self._host, self._random
+        if kind == "kill":
+            host.crash("kill")
+        elif kind == "power":
+            host.crash("power")
+        elif kind == "clean stop":
+            host.stop()
+        elif kind == "power between writes":
+            host.disk.faults.changes_left = random.randint(0, 30)
+        elif kind == "disk full":
+            room = random.choice((0, 100, 1_000, 10_000))
+            self._fill_disk(room, for_ms=random.uniform(50.0, 800.0))
+        elif kind == "clock jump":
+            host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
+        elif kind == "damage":
+            self._damage()
+        elif kind == "lost indexes":
+            self._spoil_indexes()
+        elif kind == "lost metadata":
+            self._forget_metadata()
+
+    def _crash_in_flush(self) -> Script[None]:
+        for _ in range(200):
+            if self._host.is_flushing:
+                break
+            yield Pause(0.3)
+        self._host.crash("power")
+
+    def _fill_disk(self, room: int, *, for_ms: float) -> None:
+        disk = self._host.disk
+        disk.faults.capacity_bytes = disk.used_bytes() + room
+
+        def free() -> None:
+            disk.faults.capacity_bytes = None
+
+        self._cluster.schedule.after(for_ms, free)
+
+    def _fail_disk(self, kind: str) -> Script[None]:
+        """A node whose disk has failed a write or an fsync needs a person to restart it."""
+        faults = self._host.disk.faults
+        rate = self._random.choice((0.02, 0.2, 1.0))
+        if kind == "read errors":
+            faults.read_error_rate = rate
+        elif kind == "write errors":
+            faults.write_error_rate = rate
+        else:
+            faults.sync_error_rate = rate
+        yield Pause(self._random.uniform(5.0, 200.0))
+        faults.read_error_rate = faults.write_error_rate = faults.sync_error_rate = 0.0
+        if kind != "read errors":
+            yield Pause(self._random.uniform(0.0, 100.0))
+            self._die(self._random.choice(("kill", "power", "stop")))
+
+    def _die(self, how: str) -> None:
+        if how == "stop":
+            self._host.stop()
+        else:
+            self._host.crash("power" if how == "power" else "kill")
+
+    def _storm(self) -> Script[None]:
+        faults, random = self._cluster.network.faults, self._random
+        faults.spike_rate = random.choice((0.0, 0.1, 0.5))
+        faults.spike_ms = random.choice((10.0, 200.0))
+        faults.reset_rate = random.choice((0.0, 0.05, 0.2))
+        faults.hold_rate = random.choice((0.0, 0.02))
+        faults.hold_ms = random.choice((100.0, 3_000.0))
+        faults.slow_reader_rate = random.choice((0.0, 0.2))
+        faults.slow_reader_ms = random.choice((20.0, 1_000.0))
+        yield Pause(random.uniform(100.0, 1_000.0))
+        faults.heal()
+
+    # --- harm to a node that is down -------------------------------------------------------------
+
+    def _own_partitions(self) -> list[tuple[str, TopicFacts, int]]:
+        found = []
+        for directory in partition_directories(self._host.disk):
+            topic = self._topic_in(directory)
+            if topic is not None:
+                found.append((directory, topic, int(directory.rpartition("/")[2])))
+        return found
+
+    def _damage(self) -> None:
+        """Flip a bit in old, flushed data, while nobody has it in memory."""
+        if self._damages >= MAX_DAMAGES:
+            return
+        self._host.crash(self._random.choice(("kill", "power")))
+        candidates = self._own_partitions()
+        self._random.shuffle(candidates)
+        for directory, topic, partition in candidates:
+            planted = plant_damage(self._host.disk, directory, self._random)
+            if planted is None:
+                continue
+            self._damages += 1
+            self.counted["bit flipped"] += 1
+            tp = (topic.label, partition)
+            offsets = [planted.first_offset, planted.last_offset]
+            self._cluster.trace.say(
+                "damage", f"{planted.path} byte {planted.position}, offsets {offsets}"
+            )
+            self._world.damaged.add(tp, planted.first_offset, planted.last_offset)
+            self._cluster.history.add(0, "info", "damage", tp=tp, value=offsets)
+            self._before_crash = logs_before_crash(self._host.disk)
+            return
+
+    def _spoil_indexes(self) -> None:
+        self._host.crash(self._random.choice(("kill", "power")))
+        for directory, _, _ in self._own_partitions():
+            for _ in range(self._random.randint(0, 3)):
+                done = spoil_rebuildable(self._host.disk, directory, self._random)
+                if done is not None:
+                    self.counted["index or snapshot spoiled"] += 1
+                    self._cluster.trace.say("lost", done)
+
+    def _forget_metadata(self) -> None:
+        """The metadata goes missing, the node starts without, and then it is found again.
+
+        The node is out of reach meanwhile. Whatever it thinks of directories that it has never
+        heard of, it must leave them alone (S8).
+        """
+        host = self._host
+        host.crash(self._random.choice(("kill", "power")))
+        before = self._before_crash
+        metadata = host.disk.take_away(METADATA)
+        host.is_reachable = False
+        if host.start():
+            host.crash("kill")
+        host.is_reachable = True
+        host.disk.put_back(METADATA, metadata)
+        self._before_crash = before

@@ -1,0 +1,142 @@
+"""What lies on a disk, seen from outside the node: logs as bytes, and damage done to them.
+
+A log is its `*.log` files one after the other. Damage is planted only where the node has no excuse
+and no other copy: in closed segments, below the flushed mark, and never in the four bytes of the
+leader epoch, which Kafka's format protects by no checksum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tidelog.log.marks import MarkFile
+from tidelog.log.paths import INDEX, LOG, SNAPSHOT, TIME_INDEX, offset_path, offsets_of
+from tidelog.sim.disk import SimDisk
+from tidelog.wire.batch import BatchHeader, iter_batches
+from tidelog.wire.errors import DecodeError
+
+TOPICS = "topics"
+_LEADER_EPOCH_BYTES = range(12, 16)
+
+
+@dataclass(slots=True, frozen=True)
+class LogBytes:
+    """One log before a crash: what was written, and how much of that had been synced."""
+
+    written: bytes
+    synced: bytes
+
+
+def partition_directories(disk: SimDisk) -> list[str]:
+    return [
+        f"{TOPICS}/{topic}/{partition}"
+        for topic in disk.list(TOPICS)
+        for partition in disk.list(f"{TOPICS}/{topic}")
+    ]
+
+
+def written_logs(disk: SimDisk) -> dict[str, bytes]:
+    """Each log as reads see it, by directory."""
+    return _logs(disk, durable=False)
+
+
+def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
+    """Taken at the last moment of a life."""
+    written = _logs(disk, durable=False)
+    synced = _logs(disk, durable=True)
+    return {
+        directory: LogBytes(data, _common_prefix(data, synced.get(directory, b"")))
+        for directory, data in written.items()
+    }
+
+
+def _logs(disk: SimDisk, *, durable: bool) -> dict[str, bytes]:
+    logs: dict[str, bytearray] = {}
+    for path, image in disk.files(durable=durable).items():
+        directory, _, name = path.rpartition("/")
+        if name.endswith(f".{LOG}"):
+            logs.setdefault(directory, bytearray())
+            logs[directory] += image.durable if durable else image.cached
+    return {directory: bytes(data) for directory, data in logs.items()}
+
+
+def _common_prefix(left: bytes, right: bytes) -> bytes:
+    size = min(len(left), len(right))
+    if left[:size] == right[:size]:
+        return left[:size]
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) // 2
+        if left[:middle] == right[:middle]:
+            low = middle
+        else:
+            high = middle
+    return left[:low]
+
+
+def headers_of(data: bytes) -> list[BatchHeader]:
+    """The batches of a log, as far as they can be told apart."""
+    headers = []
+    try:
+        for header, _ in iter_batches(memoryview(data)):
+            headers.append(header)
+    except DecodeError:
+        pass
+    return headers
+
+
+@dataclass(slots=True, frozen=True)
+class PlantedDamage:
+    """One flipped bit, in the batch with these offsets."""
+
+    path: str
+    position: int
+    first_offset: int
+    last_offset: int
+
+
+def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage | None:
+    """Flip one bit of one batch of a closed segment; None if the log has none to spare."""
+    mark = MarkFile(disk, directory).load()
+    if mark is None:
+        return None
+    bases = offsets_of(disk.list(directory), LOG)
+    closed = [base for base in bases if base < mark.segment_base]
+    if not closed:
+        return None
+    path = offset_path(directory, random.choice(closed), LOG)
+    image = disk.files()[path]
+    batches: list[tuple[int, BatchHeader]] = []
+    position = 0
+    for header in headers_of(bytes(image.cached)):
+        batches.append((position, header))
+        position += header.size
+    if not batches or position != len(image.cached):
+        return None
+    start, header = random.choice(batches)
+    offset = random.choice([n for n in range(header.size) if n not in _LEADER_EPOCH_BYTES])
+    bit = 1 << random.randrange(8)
+    for data in (image.cached, image.durable):
+        data[start + offset] ^= bit
+    return PlantedDamage(path, start + offset, header.base_offset, header.last_offset)
+
+
+def spoil_rebuildable(disk: SimDisk, directory: str, random: Random) -> str | None:
+    """Delete or cut short an index or a producer snapshot: the log must not need them (S6)."""
+    kinds = (INDEX, TIME_INDEX, SNAPSHOT)
+    paths = [
+        f"{directory}/{name}" for name in disk.list(directory) if name.rpartition(".")[2] in kinds
+    ]
+    if not paths:
+        return None
+    path = random.choice(paths)
+    image = disk.files()[path]
+    if random.random() < 0.5 or not image.cached:
+        disk.take_away(path)
+        return f"{path} deleted"
+    size = random.randrange(len(image.cached))
+    for data in (image.cached, image.durable):
+        del data[size:]
+    image.pending = []
+    return f"{path} cut to {size} bytes"
