@@ -231,11 +231,13 @@ class Node:
 
     def _keep_house(self, now: Now, effects: list[Effect]) -> None:
         state = self.state
-        if not state.node_is_read_only:
-            for leader in state.replicas.by_key.values():
+        touched, state.touched = state.touched, {}
+        for leader in touched:
+            if not (state.node_is_read_only or leader.is_gone):
                 leader.log.checkpoint()
+            effects += [Report("warning", text) for text in leader.take_reports()]
+        if not state.node_is_read_only:
             state.journal.log.checkpoint()
-        effects += [Report("warning", text) for text in state.replicas.take_reports()]
         idle_ms = self._config.settings.connections_max_idle_ms
         self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
 
@@ -256,6 +258,7 @@ class Node:
             if not leader.is_gone:
                 leader.flushed(ticket)
                 state.advanced[leader] = None
+                state.touched[leader] = None
         if flush_round.journal is not None:
             state.journal.log.flushed(flush_round.journal)
             self._apply_committed(now, effects)

@@ -56,13 +56,15 @@ class Replicas:
                 except DiskError as error:
                     self._unopened[state.key] = (topic, state)
                     reports.append(f"{state.name} can't be opened yet: {error}")
-        return reports + self.take_reports() + self._sweep(image)
+        for leader in self.by_key.values():
+            reports += leader.take_reports()
+        return reports + self._sweep(image)
 
     def find(
         self, topic: str, partition: int, *, topic_id: TopicId = NO_TOPIC_ID
     ) -> Leader | ErrorCode:
         """The partition by topic id, or by name where there is no id."""
-        if topic_id == NO_TOPIC_ID:
+        if topic_id is NO_TOPIC_ID or topic_id == NO_TOPIC_ID:
             leader = self.by_name.get(TopicPartition(topic, partition))
         else:
             leader = self.by_key.get(PartitionKey(topic_id, partition))
@@ -114,10 +116,6 @@ class Replicas:
             }
             for leader in self.by_key.values()
         ]
-
-    def take_reports(self) -> list[str]:
-        """What logs found out about themselves since the last call."""
-        return [report for leader in self.by_key.values() for report in leader.take_reports()]
 
     def _find_unopened(self, topic: str, partition: int, topic_id: TopicId) -> Leader | ErrorCode:
         """A partition whose log the disk refused to open is tried again when asked for."""

@@ -83,6 +83,8 @@ class BrokerState:
         """Why nothing may be written any more. Set once; only a restart clears it."""
         self.advanced: dict[Leader, None] = {}
         """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
+        self.touched: dict[Leader, None] = {}
+        """Leaders that were written, flushed or found damaged since the last housekeeping."""
 
     @property
     def node_is_read_only(self) -> bool:

@@ -52,19 +52,19 @@ class Story:
     """Tells what happens, with the seconds since the beginning."""
 
     def __init__(self) -> None:
-        self._console = people()
+        self.console = people()
         self._started = time.monotonic()
 
     def tell(self, text: str) -> None:
-        self._console.print(f"{time.monotonic() - self._started:6.2f} s  {text}", soft_wrap=True)
+        self.console.print(f"{time.monotonic() - self._started:6.2f} s  {text}", soft_wrap=True)
 
     def end(self, tally: Tally) -> None:
         rows = [(city, tally.orders[city], _money(tally.cents[city])) for city in CITIES]
         rows.append(("all", tally.orders.total(), _money(tally.cents.total())))
-        self._console.print()
-        self._console.print(add_rows(table("City", "#Orders", "#Revenue"), rows))
-        self._console.print()
-        self._console.print(
+        self.console.print()
+        self.console.print(add_rows(table("City", "#Orders", "#Revenue"), rows))
+        self.console.print()
+        self.console.print(
             f"{tally.orders.total():,} orders in, the same out: none lost, none twice, "
             "through a kill -9.",
             style="bold green",
@@ -90,7 +90,7 @@ def demo(
         connection = Connection(node.bootstrap)
         Admin(connection).create_topic(TOPIC, partitions=PARTITIONS)
         _stream(node, connection, count=orders, story=story)
-        tally = _read_back(connection, expected=orders)
+        tally = _read_back(connection, expected=orders, story=story)
         story.tell(f"{tally.orders.total():,} orders read back")
         node.stop()
         story.tell("the node has stopped")
@@ -108,16 +108,18 @@ def sample_orders(count: int) -> Iterator[dict[str, object]]:
 
 
 def _stream(node: NodeProcess, connection: Connection, *, count: int, story: Story) -> None:
-    """Send all orders; half-way, with some on their way, kill the node and start it again."""
+    """Send all orders. When a quarter is acknowledged and another on its way, kill the node."""
     producer = Producer(connection)
     deliveries = producer.deliveries
-    with progress() as bar:
+    with progress(console=story.console) as bar:
         task = bar.add_task("streaming orders", total=count)
 
         def show() -> None:
             bar.update(task, completed=deliveries.acknowledged)
 
         for number, order in enumerate(sample_orders(count)):
+            if number == count // 4:
+                producer.flush(on_wait=show)
             if number == count // 2:
                 _kill_and_restart(node, story, sent=number, deliveries=deliveries)
             key = str(order["city"]).encode()
@@ -141,14 +143,14 @@ def _kill_and_restart(
     story.tell("the node is back; the client goes on by itself")
 
 
-def _read_back(connection: Connection, *, expected: int) -> Tally:
+def _read_back(connection: Connection, *, expected: int, story: Story) -> Tally:
     """Every order in the log, from the beginning to the end."""
     tally = Tally()
     admin = Admin(connection)
     spans = admin.offsets(admin.topic(TOPIC).topic_partitions)
     consumer = Consumer(connection, starts={each: span.start for each, span in spans.items()})
     deadline = time.monotonic() + READ_TIMEOUT_S
-    with progress() as bar:
+    with progress(console=story.console) as bar:
         task = bar.add_task("reading them back", total=expected)
         while not consumer.is_at_end and time.monotonic() < deadline:
             for record in consumer.poll():

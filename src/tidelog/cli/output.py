@@ -65,12 +65,15 @@ def shown(cell: object) -> str:
     return str(cell)
 
 
-def progress(*, is_counted: bool = True) -> Progress:
-    """A progress bar on standard error; silent where that is no terminal, gone when done."""
+def progress(*, is_counted: bool = True, console: Console | None = None) -> Progress:
+    """A progress bar; silent where there is no terminal, gone when done.
+
+    On standard error, unless `console` is where the text around it goes as well.
+    """
     counted = (
         (BarColumn(), MofNCompleteColumn()) if is_counted else (TextColumn("{task.completed:,}"),)
     )
-    console = aside()
+    console = console or aside()
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -37,7 +37,8 @@ class SparseIndex:
         self._disk = disk
         self._layout = layout
         self._file: File | None = None
-        self._written = 0
+        self.written = 0
+        """Entries in the file."""
         self._pending: list[Entry] = []
 
     def load(self) -> bool:
@@ -46,11 +47,11 @@ class SparseIndex:
             self._file = self._disk.open(self.path)
         except FileNotFoundError:
             return False
-        self._written, rest = divmod(self._file.size(), self._layout.size)
+        self.written, rest = divmod(self._file.size(), self._layout.size)
         return rest == 0
 
     def __len__(self) -> int:
-        return self._written + len(self._pending)
+        return self.written + len(self._pending)
 
     def append(self, left: int, right: int) -> None:
         self._pending.append((left, right))
@@ -63,11 +64,11 @@ class SparseIndex:
     def last(self) -> Entry | None:
         if self._pending:
             return self._pending[-1]
-        return self.entry(self._written - 1) if self._written else None
+        return self.entry(self.written - 1) if self.written else None
 
     def entry(self, number: int) -> Entry:
-        if number >= self._written:
-            return self._pending[number - self._written]
+        if number >= self.written:
+            return self._pending[number - self.written]
         return self._read(number, 1)[0]
 
     def floor(self, target: int, field: int = 0) -> Entry | None:
@@ -82,8 +83,8 @@ class SparseIndex:
         key = itemgetter(field)
         if self._pending and key(self._pending[0]) <= target:
             found = bisect_right(self._pending, target, key=key)
-            return self._written + found, self._pending[found - 1]
-        low, high = 0, self._written
+            return self.written + found, self._pending[found - 1]
+        low, high = 0, self.written
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
             if key(self._read(middle, 1)[0]) <= target:
@@ -98,8 +99,8 @@ class SparseIndex:
         """How many entries from the first are strictly ascending in both numbers with `field`
         below `below`: what a crash has left of the file."""
         count, previous = 0, first_above
-        for start in range(0, self._written, _BLOCK_ENTRIES * 64):
-            for entry in self._read(start, min(_BLOCK_ENTRIES * 64, self._written - start)):
+        for start in range(0, self.written, _BLOCK_ENTRIES * 64):
+            for entry in self._read(start, min(_BLOCK_ENTRIES * 64, self.written - start)):
                 if entry[field] >= below or entry[0] <= previous[0] or entry[1] <= previous[1]:
                     return count
                 count, previous = count + 1, entry
@@ -107,25 +108,27 @@ class SparseIndex:
 
     def keep(self, count: int) -> None:
         """Forget all entries but the first `count`."""
-        if count >= self._written:
-            del self._pending[count - self._written :]
+        if count >= self.written:
+            del self._pending[count - self.written :]
             return
         self._pending.clear()
-        self._written = count
+        self.written = count
         if self._file is not None:
             self._file.truncate(count * self._layout.size)
 
     def write_pending(self) -> None:
-        """To the operating system; creates the file even if there is nothing to write."""
+        """To the operating system; creates the file even if there is nothing to write. The file is
+        closed again: it is seldom needed, and open files are few."""
         if self._file is None:
             self._file = self._disk.open(self.path, create=True)
-            self._file.truncate(self._written * self._layout.size)
+            self._file.truncate(self.written * self._layout.size)
         if self._pending:
             pack = self._layout.pack
             data = b"".join([pack(left, right) for left, right in self._pending])
-            self._file.write(self._written * self._layout.size, (data,))
-            self._written += len(self._pending)
+            self._file.write(self.written * self._layout.size, (data,))
+            self.written += len(self._pending)
             self._pending.clear()
+            self._file.close()
 
     def file(self) -> File:
         """The file, written up to now."""

@@ -15,9 +15,9 @@ from tidelog.log import lookup, recovery
 from tidelog.log.admission import check_batches
 from tidelog.log.damage import Damage
 from tidelog.log.directory import PartitionDirectory
-from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan, Syncable
+from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
+from tidelog.log.durability import Durability, FlushTicket
 from tidelog.log.lookup import TimestampedOffset
-from tidelog.log.marks import Mark
 from tidelog.log.recovery import LogState
 from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
 from tidelog.model.errors import ErrorCode
@@ -30,6 +30,9 @@ SNAPSHOT_INTERVAL_BYTES = 64 * 1024 * 1024
 """A start after a crash walks over at most about this much log to know the producers again."""
 
 
+__all__ = ["Appended", "FlushTicket", "Log", "TimestampedOffset"]
+
+
 class Appended(NamedTuple):
     """What became of an append. `error` other than NONE: nothing has changed."""
 
@@ -40,18 +43,6 @@ class Appended(NamedTuple):
     is_duplicate: bool = False
 
 
-class FlushTicket(NamedTuple):
-    """Once all `targets` are synced, the log is durable up to `end_offset`."""
-
-    targets: tuple[Syncable, ...]
-    end_offset: Offset
-    segment_base: int
-    position: int
-    dirt: int
-    generation: int
-    has_mark: bool
-
-
 class Log:
     """Not thread-safe; only the `targets` of a ticket may be synced elsewhere meanwhile."""
 
@@ -60,23 +51,18 @@ class Log:
         self.settings = directory.settings
         self.damage: list[Damage] = directory.reports
         self.log_start_offset = Offset(state.log_start_offset)
-        self.flushed_offset = Offset(state.flushed_offset)
         self.producers = state.producers
         self.epochs = directory.epochs
         self._segments = state.segments
         self._bases = [segment.base_offset for segment in state.segments]
         self._active = state.segments[-1]
-        self._mark = state.mark
         self._is_clean = state.is_clean
-        self._flushed_at = (self._active.base_offset, self._active.size)
-        self._dirty: list[tuple[int, Syncable]] = []
-        self._dirt = 0
-        self._generation = 0
+        self._durability = Durability(directory.mark_file, state.mark, state.flushed_offset)
+        self._durability.soil(*state.dirty)
         self._bytes_since_snapshot = state.bytes_since_snapshot
         self._segment_created_ms = NO_TIMESTAMP
         self._checks_crc = Safeguard.CRC_ON_FETCH in directory.safeguards
         self._checks_producers = Safeguard.DEDUPE_WINDOW in directory.safeguards
-        self._soil(*state.dirty)
 
     @classmethod
     def open(
@@ -100,7 +86,12 @@ class Log:
     @property
     def has_new_files(self) -> bool:
         """Files were closed or created that are not synced yet: worth a flush under any policy."""
-        return bool(self._dirty)
+        return self._durability.has_new_files
+
+    @property
+    def flushed_offset(self) -> Offset:
+        """All below it has survived an fsync."""
+        return self._durability.flushed_offset
 
     # --- appending ----------------------------------------------------------------------------
 
@@ -178,7 +169,7 @@ class Log:
         self._bytes_since_snapshot = 0
         self._is_clean = False
         index, time_index = old.index.file(), old.time_index.file()
-        self._soil(old.file, index, time_index, snapshot, *self.directory.entries())
+        self._durability.soil(old.file, index, time_index, snapshot, *self.directory.entries())
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -231,33 +222,11 @@ class Log:
 
     def flush_targets(self) -> FlushTicket | None:
         """What to sync for all appended so far to be durable; none if it is."""
-        active = self._active
-        end = active.end_offset
-        is_behind = end > self.flushed_offset
-        if not is_behind and not self._dirty:
-            return None
-        targets = [target for _, target in self._dirty]
-        if is_behind and active.size:
-            targets.append(active.file)
-        mark_file = self.directory.mark_file
-        has_mark = not mark_file.is_settled
-        if has_mark:
-            targets.append(mark_file.file())
-        at = (Offset(end), active.base_offset, active.size)
-        return FlushTicket(tuple(targets), *at, self._dirt, self._generation, has_mark)
+        return self._durability.ticket(self._active)
 
     def flushed(self, ticket: FlushTicket) -> None:
         """All targets of the ticket have been synced."""
-        self._dirty = [(dirt, target) for dirt, target in self._dirty if dirt > ticket.dirt]
-        if ticket.has_mark:
-            self.directory.mark_file.is_settled = True
-        if ticket.generation == self._generation and ticket.end_offset >= self.flushed_offset:
-            self.flushed_offset = ticket.end_offset
-            self._flushed_at = (ticket.segment_base, ticket.position)
-
-    def _soil(self, *targets: Syncable) -> None:
-        self._dirt += 1
-        self._dirty.extend((self._dirt, target) for target in targets)
+        self._durability.done(ticket)
 
     def checkpoint(self) -> None:
         """Write down, lazily, what makes the next start quick. Nobody waits for it, so a full disk
@@ -265,77 +234,44 @@ class Log:
         try:
             self._active.write_indexes()
             if self.epochs.is_changed:
-                self._soil(self.directory.save_epochs(), *self.directory.entries())
+                self._durability.soil(self.directory.save_epochs(), *self.directory.entries())
             if self._bytes_since_snapshot >= SNAPSHOT_INTERVAL_BYTES:
                 self.directory.save_producers(self.producers, self.log_end_offset)
                 self._bytes_since_snapshot = 0
-            is_stale = self._mark is None or self._mark.flushed_offset != self.flushed_offset
-            if is_stale and self.directory.mark_file.is_settled:
-                self._write_mark(is_clean=False)
+            self._durability.write_mark(
+                self._active, self.epochs, start=self.log_start_offset, is_clean=False
+            )
         except DiskFull:
             pass
-
-    def _write_mark(self, *, is_clean: bool) -> None:
-        segment_base, position = self._flushed_at
-        mark = Mark(
-            sequence=self._mark.sequence + 1 if self._mark else 0,
-            flushed_offset=self.flushed_offset,
-            segment_base=segment_base,
-            position=position,
-            log_start_offset=self.log_start_offset,
-            epochs_checksum=self.epochs.checksum(self.flushed_offset),
-            is_clean=is_clean,
-        )
-        self.directory.mark_file.write(mark)
-        self._mark = mark
 
     def close_cleanly(self) -> None:
         """Sync everything and say so, so that the next `open(clean=True)` need not look."""
         if self._is_clean:
             return
-        active, mark_file = self._active, self.directory.mark_file
+        active = self._active
         active.load_indexes()
-        active.write_indexes()
+        snapshot = self.directory.save_producers(self.producers, self.log_end_offset)
         if self.epochs.is_changed:
-            self._soil(self.directory.save_epochs())
-        self._soil(self.directory.save_producers(self.producers, self.log_end_offset))
-        self._soil(active.index.file(), active.time_index.file(), *self.directory.entries())
-        self._flush_now()
-        if not mark_file.is_settled:
-            mark_file.settle()
-        self._write_mark(is_clean=True)
-        mark_file.settle()
+            self._durability.soil(self.directory.save_epochs())
+        self._durability.soil(
+            snapshot, active.index.file(), active.time_index.file(), *self.directory.entries()
+        )
+        self._durability.settle(active, self.epochs, start=self.log_start_offset)
         self._is_clean = True
-
-    def _flush_now(self) -> None:
-        ticket = self.flush_targets()
-        if ticket is not None:
-            for target in ticket.targets:
-                target.sync()
-            self.flushed(ticket)
 
     # --- truncating ---------------------------------------------------------------------------
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut the log so that it ends at `offset`, or before the batch that holds it.
-
-        The mark is lowered first: were it to stay, a crash later would take new, torn records
-        below it for damage.
-        """
+        """Cut the log so that it ends at `offset`, or before the batch that holds it. Durable when
+        it returns, and in an order that a crash can't spoil."""
         assert offset >= self.log_start_offset, "a truncation below the log's start"
         if offset >= self.log_end_offset:
             return
         number = bisect_right(self._bases, offset) - 1
         segment = self._segments[number]
         position, end = segment.cut_point(offset)
-        self._generation += 1
         self._is_clean = False
-        if end < self.flushed_offset:
-            self.flushed_offset, self._flushed_at = Offset(end), (segment.base_offset, position)
-        if self._mark is not None and self._mark.flushed_offset > end:
-            self.directory.mark_file.settle()
-            self._write_mark(is_clean=False)
-            self.directory.mark_file.settle()
+        self._durability.fall_back(segment, position, end, self.epochs)
         for doomed in self._segments[number + 1 :]:
             self.directory.delete_segment(doomed.base_offset)
         del self._segments[number + 1 :], self._bases[number + 1 :]

@@ -20,7 +20,7 @@ _SLOT_BYTES = 4096
 
 _MAGIC = b"TDLM"
 _VERSION = 1
-_FIELDS = struct.Struct(">4sBBqqqqqI")
+_FIELDS = struct.Struct(">4sBBqqqqqIii")
 _CRC = struct.Struct(">I")
 _ENCODED_BYTES = _FIELDS.size + _CRC.size
 
@@ -28,6 +28,7 @@ _ENCODED_BYTES = _FIELDS.size + _CRC.size
 class Mark(NamedTuple):
     """`flushed_offset` begins at `position` of the segment `segment_base`.
 
+    `*_entries`: how many the segment's index files had then, all below or beyond the offset.
     `is_clean`: the log ended there when it was closed, and nothing was pending.
     """
 
@@ -37,6 +38,8 @@ class Mark(NamedTuple):
     position: int
     log_start_offset: int
     epochs_checksum: int
+    index_entries: int = 0
+    time_index_entries: int = 0
     is_clean: bool = False
 
 
@@ -96,6 +99,8 @@ def _encoded(mark: Mark) -> bytes:
         mark.position,
         mark.log_start_offset,
         mark.epochs_checksum,
+        mark.index_entries,
+        mark.time_index_entries,
     )
     return fields + _CRC.pack(crc32c(fields))
 
@@ -104,9 +109,7 @@ def _decoded(slot: bytes) -> Mark | None:
     if len(slot) != _ENCODED_BYTES:
         return None
     fields, (crc,) = slot[: _FIELDS.size], _CRC.unpack_from(slot, _FIELDS.size)
-    magic, version, is_clean, sequence, flushed, segment, position, start, epochs = _FIELDS.unpack(
-        fields
-    )
+    magic, version, is_clean, *numbers = _FIELDS.unpack(fields)
     if magic != _MAGIC or version != _VERSION or crc != crc32c(fields):
         return None
-    return Mark(sequence, flushed, segment, position, start, epochs, bool(is_clean))
+    return Mark._make([*numbers, bool(is_clean)])

@@ -77,6 +77,7 @@ def _load_clean(home: PartitionDirectory, bases: list[int], mark: Mark) -> LogSt
     if not is_known or home.epochs.checksum(mark.flushed_offset) != mark.epochs_checksum:
         rebuild_epochs(home, segments)
     producers, since_snapshot = restore_producers(home, segments, mark.flushed_offset)
+    home.mark_file.is_settled = True
     return LogState(
         segments,
         producers,
@@ -170,8 +171,9 @@ class _Recovery:
         """Without a mark nothing was flushed, unless there was one and it is damaged: then all
         that is readable may have been, and only what follows the last readable batch is cut."""
         first = self.bases[0] if self.bases else 0
+        sequence = self.old_mark.sequence if self.old_mark else -1
         if not self.home.mark_file.is_damaged or not self.bases:
-            return Mark(-1, first, first, 0, first, 0)
+            return Mark(sequence, first, first, 0, first, 0)
         last = self.home.open_segment(self.bases[-1], end_offset=MAX_OFFSET)
         position, due = 0, last.base_offset
         while position < last.size:
@@ -184,7 +186,7 @@ class _Recovery:
             if found is None:
                 break
             position, due = found[0], found[1].base_offset
-        return Mark(-1, due, last.base_offset, position, first, 0)
+        return Mark(sequence, due, last.base_offset, position, first, 0)
 
     def _load_epochs(self) -> bool:
         """Whether the file tells all epochs below the mark; those above are noted by the scan."""
@@ -193,7 +195,10 @@ class _Recovery:
             return True
         is_known = self.home.load_epochs()
         self.home.epochs.cut(flushed)
-        return is_known and self.home.epochs.checksum(flushed) == self.mark.epochs_checksum
+        if is_known and self.home.epochs.checksum(flushed) == self.mark.epochs_checksum:
+            return True
+        self.home.epochs.cut(0)
+        return False
 
     # --- segment by segment -------------------------------------------------------------------
 
@@ -328,12 +333,20 @@ class _Recovery:
         for segment in self.kept:
             is_last = segment is self.kept[-1]
             if segment.base_offset >= self.mark.segment_base or is_last:
-                is_marked = segment.base_offset == self.mark.segment_base
-                flushed_bytes = self.mark.position if is_marked else 0
                 segment.is_active = True
-                segment.resume_indexes(segment.trustworthy_entries(flushed_bytes))
+                segment.resume_indexes(self._trustworthy_entries(segment))
                 if not is_last:
                     segment.finish_indexes()
+
+    def _trustworthy_entries(self, segment: Segment) -> int:
+        mark = self.mark
+        if segment.base_offset > mark.segment_base:
+            return 0
+        if segment.base_offset < mark.segment_base:
+            return segment.trustworthy_entries(segment.size, 0, 0)
+        return segment.trustworthy_entries(
+            min(mark.position, segment.size), mark.index_entries, mark.time_index_entries
+        )
 
     def _settle(self) -> Mark:
         """Sync what remains and move the mark to its end."""
@@ -344,6 +357,8 @@ class _Recovery:
         for segment in self.kept:
             if segment.base_offset >= self.mark.segment_base:
                 segment.file.sync()
+        if self.home.epochs.is_changed:
+            self.home.save_epochs().sync()
         for entries in self.home.all_entries():
             entries.sync()
         mark_file.settle()

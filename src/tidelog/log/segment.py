@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from tidelog.log import scan
-from tidelog.log.damage import Damage, Holes, Ranges
-from tidelog.log.disk import Disk, DiskError, File, FileSpan
+from tidelog.log.damage import Damage, DamageKind, Holes, Ranges
+from tidelog.log.disk import Disk, DiskError, DiskFull, File, FileSpan
 from tidelog.log.epochs import Epochs
 from tidelog.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from tidelog.log.paths import INDEX, LOG, TIME_INDEX, offset_path
@@ -25,6 +25,8 @@ RECENT_BATCHES = 64
 """Batches whose positions are remembered, at least: consumers at the tail ask for these."""
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+
+_SHORT = "the file is shorter than it was"
 
 
 class Segment:
@@ -164,7 +166,10 @@ class Segment:
         self.resume_indexes(0)
         if not self.is_active:
             self._add_time_entry()
-            self.write_indexes()
+            try:
+                self.write_indexes()
+            except DiskFull:
+                pass  # they serve from memory, and the next start rebuilds them again
 
     def resume_indexes(self, trusted_entries: int) -> None:
         """Keep so many entries of the offset index and redo the rest from the log's headers."""
@@ -195,19 +200,23 @@ class Segment:
             self.max_timestamp = last[0]
             self.max_timestamp_offset = last[1] + self.base_offset
 
-    def trustworthy_entries(self, below_position: int) -> int:
+    def trustworthy_entries(self, position: int, entries: int, time_entries: int) -> int:
         """Of index files that a crash may have torn: how many offset entries may be resumed from.
 
-        The two files lose their tails independently; what one knows and the other has lost must
-        be redone, or a timestamp look-up would skip batches.
+        All must lead below `position`. The two files lose their tails independently, and what one
+        knows and the other has lost must be redone, or a timestamp look-up would skip batches: so
+        the time index must still have as many as when the offset index had `entries`, or else reach
+        as far.
         """
         if not (self.index.load() and self.time_index.load()):
             return 0
-        self.index.keep(self.index.prefix(below=below_position, field=1, first_above=(-1, 0)))
+        self.index.keep(self.index.prefix(below=position, field=1, first_above=(-1, 0)))
         limit = MAX_RELATIVE_OFFSET
-        self.time_index.keep(self.time_index.prefix(below=limit, field=1, first_above=(-1, -1)))
+        timed = self.time_index.prefix(below=limit, field=1, first_above=(-1, -1))
+        self.time_index.keep(timed)
         last = self.time_index.last()
-        return self.index.count_up_to(last[1], field=0) if last else 0
+        reached = self.index.count_up_to(last[1], field=0) if last else 0
+        return max(reached, min(len(self.index), entries) if timed >= time_entries else 0)
 
     def _agreeing_header(self, relative: int, position: int) -> BatchHeader | None:
         """The header that an index entry leads to, if the two agree."""
@@ -262,6 +271,9 @@ class Segment:
         for at, header in self.walk(position, expected):
             if header.last_offset >= offset:
                 return (at, header) if header.base_offset <= offset else None
+            expected = header.next_offset
+        if self.holes.with_offset(offset) is None:
+            self._report("missing", (self.size, self.size), (expected, self.end_offset), _SHORT)
         return None
 
     def _start_towards(self, target: int, field: int = 0) -> tuple[int, int]:
@@ -356,8 +368,7 @@ class Segment:
         position = self._position_of(limit_offset)
         if position is None:
             hole = self.holes.with_offset(limit_offset)
-            assert hole is not None, "an offset is neither in a batch nor in a hole"
-            return hole.position
+            return hole.position if hole else self.size
         return position
 
     def _boundary(self, start: int, target: int, *, at_least_one: bool) -> int:
@@ -407,15 +418,13 @@ class Segment:
         """What begins at `position`, where the offset is due, is wrong: a hole up to the next
         batch that is right."""
         end, next_offset = self._after_damage(position, expected_offset)
-        hole = Damage(
-            kind="quarantined",
-            path=self.file.path,
-            position=position,
-            end_position=end,
-            first_offset=expected_offset,
-            next_offset=next_offset,
-            reason=reason,
-        )
+        bounds, offsets = (position, end), (expected_offset, next_offset)
+        return self._report("quarantined", bounds, offsets, reason)
+
+    def _report(
+        self, kind: DamageKind, bounds: tuple[int, int], offsets: tuple[int, int], reason: str
+    ) -> Damage:
+        hole = Damage(kind, self.file.path, *bounds, *offsets, reason)
         self.holes.add(hole)
         self._reports.append(hole)
         return hole

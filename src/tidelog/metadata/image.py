@@ -165,9 +165,9 @@ class _Draft:
     def config(self, record: ConfigRecord) -> None:
         topics = self._mutable("topics")
         topic: TopicState = topics[self._current("names")[TopicId(record.topic_id)]]
-        configs = {**topic.configs, record.name: record.value}
-        if record.value is None:
-            del configs[record.name]
+        configs = {name: value for name, value in topic.configs.items() if name != record.name}
+        if record.value is not None:
+            configs[record.name] = record.value
         topics[topic.name] = replace(topic, configs=MappingProxyType(configs))
         self._delta.configured.append(topic.topic_id)
 

@@ -74,7 +74,17 @@ class OpenFile:
         self.disk.end_use(self)
         return descriptor
 
+    def send_to(self, socket_descriptor: int, position: int, size: int) -> int:
+        """`os.sendfile` from here; errors of the socket (`BlockingIOError` …) are the caller's."""
+        descriptor = self.disk.begin_use(self)
+        try:
+            return os.sendfile(socket_descriptor, descriptor, position, size)
+        finally:
+            self.disk.end_use(self)
+
     def size(self) -> int:
+        if self.descriptor == _CLOSED and not self.is_detached:
+            return self.disk.size_of(self.name)
         descriptor = self.disk.begin_use(self)
         try:
             return os.fstat(descriptor).st_size
@@ -130,7 +140,8 @@ class OpenFile:
             self.disk.end_use(self)
 
     def close(self) -> None:
-        """Gives the descriptor back. Others who hold the file may go on using it."""
+        """Gives the descriptor back; unsynced writes are left to the operating system. Whoever
+        holds the file may go on using it."""
         self.disk.give_back(self)
 
 
@@ -261,6 +272,12 @@ class FileDisk:
     def absolute(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
+    def size_of(self, path: str) -> int:
+        try:
+            return os.stat(self.absolute(path)).st_size
+        except OSError as error:
+            raise _disk_error(error, "reading the size of", path) from error
+
     def begin_use(self, file: OpenFile) -> int:
         """The file's descriptor, safe from being closed until `end_use`."""
         with self._lock:
@@ -301,23 +318,29 @@ class FileDisk:
 
     def _close_one(self) -> bool:
         """Make room; false if every open file is in use or has lost its name."""
-        held = (reference() for reference in self._open.values())
-        idle = [file for file in held if file and not file.users and not file.is_detached]
-        if not idle:
+        fallback: OpenFile | None = None
+        for reference in self._open.values():
+            file = reference()
+            if file is None or file.users or file.is_detached:
+                continue
+            if not file.is_dirty:
+                self._close_descriptor(file)
+                return True
+            fallback = fallback or file
+        if fallback is None:
             return False
-        self._close_descriptor(next((file for file in idle if not file.is_dirty), idle[0]))
+        try:
+            os.fdatasync(fallback.descriptor)
+        except OSError as error:
+            fallback.failure = _disk_error(error, "syncing", fallback.name)
+        self._close_descriptor(fallback)
         return True
 
     def _close_descriptor(self, file: OpenFile) -> None:
-        if file.is_dirty:
-            try:
-                os.fdatasync(file.descriptor)
-                file.is_dirty = False
-            except OSError as error:
-                file.failure = _disk_error(error, "syncing", file.name)
         self._open.pop(file.descriptor, None)
         os.close(file.descriptor)
         file.descriptor = _CLOSED
+        file.is_dirty = False
 
     def _detach(self, path: str) -> None:
         """The name is about to lead elsewhere: those who hold the file keep its descriptor."""

@@ -89,12 +89,6 @@ class Client:
         frame = encode_request(request, version, correlation_id=0, client_id=self._name)
         self._connected().send_request(frame[LENGTH_BYTES:])
 
-    def send_raw(self, frame: bytes) -> Connection:
-        """Send bytes that may be no request at all."""
-        connection = self._connected()
-        connection.send_request(frame)
-        return connection
-
     def hang_up(self) -> None:
         """Close; calls still waiting are lost."""
         connection, self._connection = self._connection, None

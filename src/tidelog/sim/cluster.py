@@ -52,4 +52,8 @@ class Cluster:
 
     def stream(self, concern: str) -> Random:
         """Random numbers for one concern: another concern's use of luck does not disturb it."""
-        return Random(f"{self._seed}/{concern}")
+        return self.stream_of(self._seed, concern)
+
+    @staticmethod
+    def stream_of(seed: int, concern: str) -> Random:
+        return Random(f"{seed}/{concern}")

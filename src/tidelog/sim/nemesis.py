@@ -71,8 +71,12 @@ class Nemesis:
             faults.changes_left = None
 
     def _note_death(self, kind: CrashKind | None) -> None:
-        """What the disk held at that moment, and which partitions may have lost something."""
-        self._before_crash = logs_before_crash(self._host.disk)
+        """What the disk held at that moment, and which partitions may have lost something.
+
+        A start that failed was no life: what counts is what the last one left.
+        """
+        if not self._before_crash:
+            self._before_crash = logs_before_crash(self._host.disk)
         files = self._host.disk.files().values()
         if kind == "power" or any(image.has_dropped_pages for image in files):
             lossy = [facts for facts in self._world.topics.values() if facts.flush_policy == "os"]
@@ -226,7 +230,10 @@ class Nemesis:
             )
             self._world.damaged.add(tp, planted.first_offset, planted.last_offset)
             self._cluster.history.add(0, "info", "damage", tp=tp, value=offsets)
-            self._before_crash = logs_before_crash(self._host.disk)
+            log = self._before_crash.get(directory)
+            if log is not None:
+                flipped = log.flipped(planted.log_position, planted.bit)
+                self._before_crash[directory] = flipped
             return
 
     def _spoil_indexes(self) -> None:

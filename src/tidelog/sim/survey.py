@@ -27,6 +27,16 @@ class LogBytes:
     written: bytes
     synced: bytes
 
+    def flipped(self, at: int, bit: int) -> LogBytes:
+        """The same log after somebody has flipped a bit of it."""
+        return LogBytes(_flipped(self.written, at, bit), _flipped(self.synced, at, bit))
+
+
+def _flipped(data: bytes, at: int, bit: int) -> bytes:
+    if at >= len(data):
+        return data
+    return data[:at] + bytes((data[at] ^ bit,)) + data[at + 1 :]
+
 
 def partition_directories(disk: SimDisk) -> list[str]:
     return [
@@ -88,10 +98,13 @@ def headers_of(data: bytes) -> list[BatchHeader]:
 
 @dataclass(slots=True, frozen=True)
 class PlantedDamage:
-    """One flipped bit, in the batch with these offsets."""
+    """One flipped bit, in the batch with these offsets. `log_position` counts from the begin of
+    the log's first file."""
 
     path: str
     position: int
+    log_position: int
+    bit: int
     first_offset: int
     last_offset: int
 
@@ -105,8 +118,10 @@ def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage
     closed = [base for base in bases if base < mark.segment_base]
     if not closed:
         return None
-    path = offset_path(directory, random.choice(closed), LOG)
-    image = disk.files()[path]
+    base = random.choice(closed)
+    path = offset_path(directory, base, LOG)
+    files = disk.files()
+    image = files[path]
     batches: list[tuple[int, BatchHeader]] = []
     position = 0
     for header in headers_of(bytes(image.cached)):
@@ -119,7 +134,16 @@ def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage
     bit = 1 << random.randrange(8)
     for data in (image.cached, image.durable):
         data[start + offset] ^= bit
-    return PlantedDamage(path, start + offset, header.base_offset, header.last_offset)
+    position = start + offset
+    before = sum(len(files[offset_path(directory, b, LOG)].cached) for b in bases if b < base)
+    return PlantedDamage(
+        path=path,
+        position=position,
+        log_position=before + position,
+        bit=bit,
+        first_offset=header.base_offset,
+        last_offset=header.last_offset,
+    )
 
 
 def spoil_rebuildable(disk: SimDisk, directory: str, random: Random) -> str | None:

@@ -108,9 +108,10 @@ def _decode_blob(data: bytes, position: int, end: int) -> tuple[bytes | None, in
     size, position = read_varint(data, position)
     if size == -1:
         return None, position
-    if size < 0 or size > end - position:
+    stop = position + size
+    if size < 0 or stop > end:
         raise DecodeError(f"a key or value claims {size} bytes where {end - position} are left")
-    return data[position : position + size], position + size
+    return data[position:stop], stop
 
 
 def _decode_headers(
@@ -146,23 +147,19 @@ def encode_batch(
     say of themselves; without, they keep their own, gaps included.
     """
     first = records[0].offset if base_offset is None else base_offset
-    body = bytearray()
-    last_delta = 0
+    body, last_delta = bytearray(), 0
     for index, record in enumerate(records):
         last_delta = index if base_offset is not None else record.offset - first
         body += _encode_record(record, records[0].timestamp, last_delta)
-    packed = compress(body, compression)
-    batch = bytearray(HEADER_BYTES)
-    batch += packed
+    batch = bytearray(HEADER_BYTES) + compress(body, compression)
+    bits = TRANSACTIONAL_BIT * is_transactional | CONTROL_BIT * is_control
     header = BatchHeader(
         base_offset=first,
         batch_length=len(batch) - LENGTH_PREFIX_BYTES,
         leader_epoch=leader_epoch,
         magic=MAGIC,
         crc=0,
-        attributes=compression
-        | (TRANSACTIONAL_BIT if is_transactional else 0)
-        | (CONTROL_BIT if is_control else 0),
+        attributes=compression | bits,
         last_offset_delta=last_delta,
         base_timestamp=records[0].timestamp,
         max_timestamp=max(record.timestamp for record in records),

@@ -26,10 +26,12 @@ from dataclasses import MISSING, dataclass
 from typing import Any, NamedTuple, TypeVar, dataclass_transform, overload
 from uuid import UUID
 
+from tidelog.model.ids import NO_TOPIC_ID
+
 _T = TypeVar("_T")
 
-NO_UUID = UUID(int=0)
-"""Kafka's null uuid."""
+NO_UUID: UUID = NO_TOPIC_ID
+"""Kafka's null uuid; the same object everywhere, so that `is` finds it fast."""
 
 LATEST = 0x7FFF
 

@@ -41,12 +41,18 @@ def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """A zigzag varint of up to 32 bits."""
-    value, position = read_uvarint(data, position)
+    value = data[position]
+    position += 1
+    if value > 0x7F:
+        value, position = uvarint_rest(data, position, value)
     return (value >> 1) ^ -(value & 1), position
 
 
 def read_varlong(data: Buffer, position: int) -> tuple[int, int]:
     """A zigzag varint of up to 64 bits."""
+    value = data[position]
+    if value < 0x80:
+        return (value >> 1) ^ -(value & 1), position + 1
     value = shift = 0
     while True:
         byte = data[position]

@@ -137,6 +137,7 @@ class _Fetch:
         except DiskError:
             return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
         if isinstance(span, ErrorCode):
+            self._state.touched[leader] = None
             return self._refused(item, span, leader)
         if span is None:
             return self._data(item, leader, b"")

@@ -125,6 +125,7 @@ def _append(
         return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     if appended.error is not ErrorCode.NONE:
         return _refuse(answer, appended.error)
+    state.touched[leader] = None
     answer.base_offset = appended.base_offset
     answer.log_start_offset = leader.log.log_start_offset
     if leader.high_watermark <= appended.last_offset:

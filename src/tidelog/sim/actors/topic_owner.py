@@ -11,6 +11,7 @@ from uuid import UUID
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.actors.consumer import Consumer
 from tidelog.sim.actors.plain_producer import send_once
+from tidelog.sim.actors.sending import record_invocation
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.client import Answer, Client
 from tidelog.sim.schedule import Pause, Script
@@ -90,6 +91,7 @@ def _use(world: World, client: Client, facts: TopicFacts) -> Script[None]:
     proc = world.history.new_process()
     partition = random.randrange(facts.partitions)
     batch = produce.sample(random, world, topic=facts, partition=partition, may_be_flawed=False)
+    record_invocation(world, proc, batch)
     yield from send_once(world, client, proc, [batch], acks=-1)
     reader = Consumer(world, [facts], uses_session=False)
     for _ in range(random.randint(1, 3)):

@@ -12,10 +12,12 @@ def vandal(world: World, *, pause_ms: float) -> Script[None]:
     random = world.random
     while not world.is_over:
         plan = garbage.sample(random, world)
-        client = world.client("vandal")
-        connection = client.send_raw(garbage.build(plan))
+        connection = world.network.connect(
+            world.host, on_frame=lambda delivery: None, on_close=lambda reason: None
+        )
+        connection.send_request(garbage.build(plan))
         yield Pause(random.uniform(1.0, 50.0))
         fate = garbage.classify(None if connection.is_open else "closed")
         world.counted[f"garbage ({plan.kind}): {fate}"] += 1
-        client.hang_up()
+        connection.hang_up()
         yield Pause(random.expovariate(1.0 / pause_ms))

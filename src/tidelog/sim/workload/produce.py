@@ -60,10 +60,12 @@ class BatchOutcome:
 def sample(
     random: Random, world: World, *, topic: TopicFacts, partition: int, may_be_flawed: bool
 ) -> BatchPlan:
-    """A batch of a few records; a plain producer's is sometimes flawed on purpose."""
+    """A batch of a few records, below the smallest segment's size; a plain producer's is sometimes
+    flawed on purpose."""
+    count = random.choice((1, 1, 2, 3, 8))
+    sizes = (0, 10, 40) if count > 3 else (0, 10, 60, 200)
     records = tuple(
-        Sent(world.new_value(), world.draw_timestamp(), random.choice((0, 10, 60, 200)))
-        for _ in range(random.choice((1, 1, 2, 3, 8)))
+        Sent(world.new_value(), world.draw_timestamp(), random.choice(sizes)) for _ in range(count)
     )
     flaw: Flaw = "none"
     if may_be_flawed and random.random() < 0.05:

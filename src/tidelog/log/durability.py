@@ -1,0 +1,127 @@
+"""How far a log is durable, what must be synced for it to get further, and the mark that says so.
+
+A file or directory is *dirty* from the moment it was touched until a sync that began later has
+succeeded. The active segment's file needs no entry: it is dirty whenever the log ends beyond
+`flushed_offset`, so an append has nothing to note here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidelog.log.disk import Syncable
+from tidelog.log.epochs import Epochs
+from tidelog.log.marks import Mark, MarkFile
+from tidelog.log.segment import Segment
+from tidelog.model.ids import Offset
+
+
+class FlushTicket(NamedTuple):
+    """Once all `targets` are synced, the log is durable up to `end_offset`.
+
+    That offset is due at `position` of the segment `segment_base`. `dirt` and `generation` tell
+    what was touched, or truncated, after the ticket was written.
+    """
+
+    targets: tuple[Syncable, ...]
+    end_offset: Offset
+    segment_base: int
+    position: int
+    dirt: int
+    generation: int
+    has_mark: bool
+
+
+class Durability:
+    """One log's. `mark` is the last one written."""
+
+    def __init__(self, mark_file: MarkFile, mark: Mark | None, flushed_offset: int) -> None:
+        self.flushed_offset = Offset(flushed_offset)
+        self.mark = mark
+        self._mark_file = mark_file
+        self._flushed_at: tuple[int, int] | None = None
+        self._dirty: list[tuple[int, Syncable]] = []
+        self._dirt = 0
+        self._generation = 0
+
+    def soil(self, *targets: Syncable) -> None:
+        self._dirt += 1
+        self._dirty.extend((self._dirt, target) for target in targets)
+
+    @property
+    def has_new_files(self) -> bool:
+        return bool(self._dirty)
+
+    def ticket(self, active: Segment) -> FlushTicket | None:
+        """None if there is nothing to gain. A mark waits for company: alone it is not worth it."""
+        end = active.end_offset
+        is_behind = end > self.flushed_offset
+        if not is_behind and not self._dirty:
+            return None
+        targets = [target for _, target in self._dirty]
+        if is_behind and active.size:
+            targets.append(active.file)
+        has_mark = not self._mark_file.is_settled
+        if has_mark:
+            targets.append(self._mark_file.file())
+        at = (Offset(end), active.base_offset, active.size)
+        return FlushTicket(tuple(targets), *at, self._dirt, self._generation, has_mark)
+
+    def done(self, ticket: FlushTicket) -> None:
+        if self._dirty:
+            self._dirty = [(dirt, target) for dirt, target in self._dirty if dirt > ticket.dirt]
+        if ticket.has_mark:
+            self._mark_file.is_settled = True
+        if ticket.generation == self._generation and ticket.end_offset >= self.flushed_offset:
+            self.flushed_offset = ticket.end_offset
+            self._flushed_at = (ticket.segment_base, ticket.position)
+
+    def write_mark(self, active: Segment, epochs: Epochs, *, start: int, is_clean: bool) -> None:
+        """To the operating system, if there is news and the last one is durable."""
+        is_news = self._flushed_at is not None and (
+            self.mark is None or is_clean or self.mark.flushed_offset != self.flushed_offset
+        )
+        if not is_news or not self._mark_file.is_settled:
+            return
+        assert self._flushed_at is not None
+        segment_base, position = self._flushed_at
+        is_active = segment_base == active.base_offset
+        mark = Mark(
+            sequence=self.mark.sequence + 1 if self.mark else 0,
+            flushed_offset=self.flushed_offset,
+            segment_base=segment_base,
+            position=position,
+            log_start_offset=start,
+            epochs_checksum=epochs.checksum(self.flushed_offset),
+            index_entries=active.index.written if is_active else 0,
+            time_index_entries=active.time_index.written if is_active else 0,
+            is_clean=is_clean,
+        )
+        self._mark_file.write(mark)
+        self.mark = mark
+
+    def settle(self, active: Segment, epochs: Epochs, *, start: int) -> None:
+        """Sync all there is, then write a clean mark."""
+        ticket = self.ticket(active)
+        if ticket is None:
+            self._flushed_at = (active.base_offset, active.size)
+        else:
+            for target in ticket.targets:
+                target.sync()
+            self.done(ticket)
+        self._mark_file.settle()
+        self.write_mark(active, epochs, start=start, is_clean=True)
+        self._mark_file.settle()
+
+    def fall_back(self, segment: Segment, position: int, end_offset: int, epochs: Epochs) -> None:
+        """The log is about to be cut. The mark is lowered first and durably: were it to stay, the
+        next crash would take new, torn records below it for damage."""
+        self._generation += 1
+        if end_offset >= self.flushed_offset:
+            return
+        self.flushed_offset = Offset(end_offset)
+        self._flushed_at = (segment.base_offset, position)
+        if self.mark is not None and self.mark.flushed_offset > end_offset:
+            self._mark_file.settle()
+            self.write_mark(segment, epochs, start=self.mark.log_start_offset, is_clean=False)
+            self._mark_file.settle()

@@ -1,0 +1,96 @@
+"""After everything is healed: what must work now, and the last look at what is there.
+
+Each partition must take a record, be readable from start to end, and read the same again after one
+more restart (C21, C4).
+"""
+
+from __future__ import annotations
+
+from tidelog.model.errors import ErrorCode
+from tidelog.sim.actors.consumer import Consumer
+from tidelog.sim.actors.sending import record_completion, record_invocation
+from tidelog.sim.checkers.finding import Finding
+from tidelog.sim.client import Answer
+from tidelog.sim.history import EntryType
+from tidelog.sim.schedule import Pause, Script
+from tidelog.sim.workload import fetch, produce
+from tidelog.sim.workload.fetch import FetchPlan
+from tidelog.sim.workload.world import TopicFacts, World
+
+_MAX_POLLS = 5_000
+"""Far more than the records of a run: a reader that needs more is not getting on."""
+
+
+def write_everywhere(world: World) -> Script[None]:
+    """One batch to each partition, which must be acknowledged."""
+    client = world.client("final")
+    for facts in list(world.topics.values()):
+        for partition in range(facts.partitions):
+            proc = world.history.new_process()
+            batch = produce.sample(
+                world.random, world, topic=facts, partition=partition, may_be_flawed=False
+            )
+            record_invocation(world, proc, batch)
+            request = produce.build([batch], acks=-1, timeout_ms=10_000)
+            reply = yield client.call(request, 9, timeout_ms=11_000)
+            error, offset = "no answer", -1
+            if isinstance(reply, Answer):
+                outcome = produce.classify([batch], reply.body)[0]
+                error, offset = outcome.error.name, outcome.base_offset
+            is_ok = error == ErrorCode.NONE.name
+            err = None if is_ok else error
+            type: EntryType = "ok" if is_ok else "info"
+            record_completion(world, proc, batch, type, base_offset=offset, err=err)
+            if not is_ok:
+                text = f"{batch.tp} took no record after everything was healed: {error}"
+                world.findings.append(Finding("liveness", text))
+    client.hang_up()
+
+
+def read_everything(world: World) -> Script[None]:
+    """Every partition from start to end, past known damage."""
+    for facts in list(world.topics.values()):
+        yield from _read_topic(world, facts)
+
+
+def _read_topic(world: World, facts: TopicFacts) -> Script[None]:
+    reader = Consumer(world, [facts], uses_session=False)
+    for _ in range(_MAX_POLLS):
+        positions = dict(reader.positions)
+        yield from reader.poll(_whole(reader))
+        is_at_end = all(
+            reader.positions[tp] >= reader.watermarks.get(tp, reader.positions[tp] + 1)
+            for tp in reader.positions
+        )
+        if is_at_end:
+            break
+        if reader.positions == positions:
+            yield Pause(20.0)
+    else:
+        text = f"{facts.label} could not be read to its end: stuck at {reader.positions}"
+        world.findings.append(Finding("liveness", text))
+    reader.client.hang_up()
+
+
+def _whole(reader: Consumer) -> FetchPlan:
+    """As much as there is, without waiting."""
+    return FetchPlan(
+        topics=reader.topics,
+        positions=dict(reader.positions),
+        changed=tuple(reader.positions),
+        version=min(reader.version, fetch.FIRST_VERSION_BY_ID - 1),
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1 << 24,
+        partition_max_bytes=1 << 24,
+    )
+
+
+def check_reports(world: World) -> list[Finding]:
+    """S3: damage that readers have met has been reported to the operator."""
+    findings = []
+    for label, partition in world.damaged.ranges:
+        name = f"{world.topics[label].name}-{partition}"
+        if not any(name in report for report in world.host.reports):
+            findings.append(Finding("S3", f"{name} is damaged, and no report says so"))
+    return findings

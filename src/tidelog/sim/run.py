@@ -1,0 +1,244 @@
+"""One seed from start to verdict.
+
+Phase 1, chaos: actors work, the nemesis breaks things, every step of the node is validated. Phase
+2, heal: nothing fails any more; whatever was begun must come to an end within bounded virtual time,
+every partition must be writable and readable to its end, and read the same after a restart. Then
+the checkers judge the history and the disk.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from struct import error as StructError
+
+from tidelog.broker.node import Node
+from tidelog.log.disk import DiskError
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.sim import final
+from tidelog.sim.actors.consumer import consumer
+from tidelog.sim.actors.idempotent_producer import idempotent_producer
+from tidelog.sim.actors.plain_producer import plain_producer
+from tidelog.sim.actors.prober import prober
+from tidelog.sim.actors.topic_owner import create, topic_owner
+from tidelog.sim.actors.vandal import vandal
+from tidelog.sim.checkers import check_history
+from tidelog.sim.checkers.finding import Finding
+from tidelog.sim.checkers.producers import check_sequences
+from tidelog.sim.cluster import Cluster
+from tidelog.sim.configuration import Configuration, draw_configuration
+from tidelog.sim.history import Entry
+from tidelog.sim.host import HostOptions, NodeFactory
+from tidelog.sim.nemesis import Nemesis
+from tidelog.sim.schedule import Promise, Script
+from tidelog.sim.survey import headers_of, written_logs
+from tidelog.wire.errors import DecodeError
+
+HEAL_MS = 120_000.0
+"""Virtual time for everything to come to an end after the last fault."""
+
+NODE_FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    DecodeError,
+    DiskError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    StructError,
+    TypeError,
+    ValueError,
+)
+"""What a node must never raise from a step; the simulator's own mistakes are among them."""
+
+
+@dataclass(slots=True, frozen=True)
+class RunOptions:
+    """`ablate` switches one safeguard off; `make_node` puts another in the node's place."""
+
+    ablate: Safeguard | None = None
+    make_node: NodeFactory = Node
+    validate_every: int = 1
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The verdict on one seed. Empty `findings` is green."""
+
+    seed: int
+    options: RunOptions
+    trace_hash: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    counters: Counter[str] = field(default_factory=Counter)
+    events: list[str] = field(default_factory=list)
+    history: list[Entry] = field(default_factory=list)
+
+    @property
+    def is_red(self) -> bool:
+        return bool(self.findings)
+
+
+class _Run:
+    """The two phases."""
+
+    def __init__(self, seed: int, options: RunOptions) -> None:
+        safeguards = ALL_SAFEGUARDS - ({options.ablate} if options.ablate else set())
+        draw = Cluster.stream_of(seed, "configuration")
+        self.configuration: Configuration = draw_configuration(draw)
+        self.cluster = Cluster(
+            seed,
+            HostOptions(
+                config=self.configuration.node,
+                safeguards=safeguards,
+                make_node=options.make_node,
+                validate_every=options.validate_every,
+                flush_ms=self.configuration.flush_ms,
+            ),
+        )
+        self.nemesis = Nemesis(self.cluster, self.configuration)
+
+    def run(self) -> None:
+        """Raises what the node raises."""
+        world = self.cluster.world
+        assert self.cluster.host.start(), "a new node on a new disk must start"
+        if not self._finish([self.cluster.schedule.start(self._set_up())], "the set-up"):
+            return
+        actors = [self.cluster.schedule.start(script) for script in self._actors()]
+        self.cluster.schedule.start(self.nemesis.torment())
+        self.cluster.schedule.start(self.nemesis.supervise())
+        schedule = self.cluster.schedule
+        schedule.run(until_ms=schedule.now_ms + self.configuration.chaos_ms)
+        self._heal()
+        world.is_over = True
+        if not self._finish(actors, "a client"):
+            return
+        self._conclude()
+
+    def _set_up(self) -> Script[None]:
+        world = self.cluster.world
+        client = world.client("set-up")
+        for plan in self.configuration.topics:
+            facts = yield from create(world, client, plan, label=plan.name)
+            world.topics[facts.name] = facts
+        client.hang_up()
+
+    def _actors(self) -> list[Script[None]]:
+        world, actors = self.cluster.world, self.configuration.actors
+        pause_ms = self.configuration.pause_ms
+        scripts = [plain_producer(world, pause_ms=pause_ms) for _ in range(actors.plain_producers)]
+        scripts += [
+            idempotent_producer(world, pause_ms=pause_ms)
+            for _ in range(actors.idempotent_producers)
+        ]
+        scripts += [consumer(world, pause_ms=pause_ms) for _ in range(actors.consumers)]
+        scripts += [prober(world, pause_ms=pause_ms) for _ in range(actors.probers)]
+        scripts += [vandal(world, pause_ms=5 * pause_ms) for _ in range(actors.vandals)]
+        scripts += [
+            topic_owner(
+                world,
+                name=f"owned{number}",
+                configs=self.configuration.owned_topic,
+                pause_ms=pause_ms,
+            )
+            for number in range(actors.owners)
+        ]
+        return scripts
+
+    def _heal(self) -> None:
+        """The end of all faults. A node whose disk had failed is restarted, as a person would;
+        one that only had no room must come back by itself."""
+        host = self.cluster.host
+        self.cluster.trace.say("heal", "no more faults")
+        self.nemesis.is_over = True
+        host.disk.faults.heal()
+        host.flush_stall_ms = 0.0
+        self.cluster.network.heal()
+        if host.life is not None:
+            faults = host.faults_of(host.life.number)
+            if faults["write error"] or faults["fsync error"] or faults["read error"]:
+                host.crash("kill")
+        if not host.is_up and not host.start():
+            self._find("liveness", "the node does not start, though its disk works")
+
+    def _conclude(self) -> None:
+        world, schedule = self.cluster.world, self.cluster.schedule
+        if not self._finish([schedule.start(final.write_everywhere(world))], "the last write"):
+            return
+        if not self._finish([schedule.start(final.read_everything(world))], "the last read"):
+            return
+        how = self.cluster.stream("conclusion").choice(("stop", "kill", "power"))
+        host = self.cluster.host
+        if how == "stop":
+            host.stop()
+        else:
+            host.crash("power" if how == "power" else "kill")
+        if not host.start():
+            self._find("liveness", "the node does not start again at the end")
+            return
+        if not self._finish([schedule.start(final.read_everything(world))], "the reading again"):
+            return
+        tps = [tp for facts in world.topics.values() for tp in facts.tps()]
+        self.cluster.history.add(0, "info", "final_reads", value=tps)
+        world.findings += final.check_reports(world)
+
+    def _finish(self, scripts: list[Promise[bool]], what: str) -> bool:
+        """Let time pass until the scripts have ended."""
+        schedule = self.cluster.schedule
+        if schedule.run(
+            until_ms=schedule.now_ms + HEAL_MS,
+            is_done=lambda: all(script.is_kept for script in scripts),
+        ):
+            return True
+        host = self.cluster.host
+        state = "down" if host.life is None else str(host.life.node.describe())
+        self._find("liveness", f"{what} did not come to an end; the node is {state}")
+        return False
+
+    def _find(self, property: str, text: str) -> None:
+        self.cluster.world.findings.append(Finding(property, text))
+
+
+def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
+    """Run one seed and judge it. The same seed and options give the same outcome, always."""
+    options = options or RunOptions()
+    outcome = Outcome(seed, options)
+    run = _Run(seed, options)
+    cluster = run.cluster
+    try:
+        run.run()
+    except NODE_FAILURES as failure:
+        where = "".join(traceback.format_exception(failure)[-4:])
+        outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
+    outcome.findings += cluster.world.findings
+    findings, counters = check_history(cluster.history.entries)
+    outcome.findings += findings
+    for directory, data in written_logs(cluster.host.disk).items():
+        outcome.findings += check_sequences(directory, headers_of(data))
+    outcome.trace_hash = cluster.trace.digest()
+    outcome.counters = _counters(run) + counters
+    outcome.events = list(cluster.trace.lines)
+    outcome.history = cluster.history.entries
+    return outcome
+
+
+def _counters(run: _Run) -> Counter[str]:
+    cluster = run.cluster
+    counters: Counter[str] = Counter()
+    for kind, count in run.nemesis.counted.items():
+        counters[f"fault: {kind}"] += count
+    for counted in (cluster.host.disk.faults.counted, cluster.network.faults.counted):
+        for kind, count in counted.items():
+            counters[f"struck: {kind}"] += count
+    for kind, count in cluster.host.counted.items():
+        counters[f"struck: {kind}"] += count
+    for kind, count in cluster.world.counted.items():
+        counters[f"answer: {kind}"] += count
+    counters["steps"] = cluster.host.steps
+    counters["lives"] = cluster.host.lives
+    counters["history entries"] = len(cluster.history.entries)
+    counters["acknowledged"] = sum(
+        entry.type == "ok" and entry.f == "send" for entry in cluster.history.entries
+    )
+    return counters

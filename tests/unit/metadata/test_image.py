@@ -1,0 +1,135 @@
+"""Records make the image, and nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.metadata.image import Image
+from tidelog.metadata.journal import DIRECTORY, Journal, JournalDamaged
+from tidelog.metadata.records import (
+    ClusterRecord,
+    ConfigRecord,
+    MetadataRecord,
+    NodeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+)
+from tidelog.model.ids import TopicId
+from tidelog.runtime.file_disk import FileDisk
+from tidelog.wire.errors import DecodeError
+
+ORDERS = UUID(int=1)
+
+
+def partition(index: int, epoch: int = 0, topic_id: UUID = ORDERS) -> PartitionRecord:
+    return PartitionRecord(
+        topic_id=topic_id, partition=index, replicas=[1], isr=[1], leader=1, leader_epoch=epoch
+    )
+
+
+CREATED: list[MetadataRecord] = [
+    ClusterRecord(cluster_id="c"),
+    NodeRecord(node_id=1, host="h", port=9092, rack=None, epoch=1),
+    TopicRecord(name="orders", topic_id=ORDERS),
+    ConfigRecord(topic_id=ORDERS, name="segment.bytes", value="2048"),
+    partition(0),
+    partition(1),
+]
+
+
+def test_records_become_topics_partitions_and_configs() -> None:
+    image, delta = Image().replay(CREATED)
+    image.validate()
+    topic = image.topics["orders"]
+    assert [state.key.partition for state in topic.partitions] == [0, 1]
+    assert topic.configs == {"segment.bytes": "2048"}
+    assert image.topic_by_id(TopicId(ORDERS)) is topic
+    assert delta.created == [ORDERS]
+    assert [key.partition for key in delta.partitions] == [0, 1]
+
+
+def test_an_image_never_changes_under_its_reader() -> None:
+    before, _ = Image().replay(CREATED)
+    after, _ = before.replay(
+        [RemoveTopicRecord(topic_id=ORDERS), ProducerIdsRecord(next_producer_id=9)]
+    )
+    assert "orders" in before.topics
+    assert "orders" not in after.topics
+    assert after.removed == {ORDERS}
+    assert (before.next_producer_id, after.next_producer_id) == (0, 9)
+    assert after.version > before.version
+    after.validate()
+
+
+def test_a_partition_record_again_changes_its_leader_epoch() -> None:
+    image, _ = Image().replay([*CREATED, partition(1, epoch=4)])
+    assert [state.leader_epoch for state in image.topics["orders"].partitions] == [0, 4]
+    assert image.partition_count == 2
+
+
+def test_a_config_without_a_value_is_the_default_again() -> None:
+    record = ConfigRecord(topic_id=ORDERS, name="segment.bytes", value=None)
+    image, _ = Image().replay([*CREATED, record])
+    assert image.topics["orders"].configs == {}
+
+
+@pytest.mark.parametrize("record", [*CREATED, RemoveTopicRecord(topic_id=ORDERS)])
+def test_a_record_survives_its_bytes(record: MetadataRecord) -> None:
+    assert decode_record(encode_record(record)) == record
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\xff\x00", b"\x01\x63abc", b"\x01\x00\x7f"])
+def test_bytes_that_are_no_record_are_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_record(data)
+
+
+@given(st.lists(st.integers(min_value=1, max_value=6), min_size=1, max_size=6))
+def test_replaying_in_parts_gives_the_same_facts_as_at_once(sizes: list[int]) -> None:
+    at_once, _ = Image().replay(CREATED)
+    image, left = Image(), list(CREATED)
+    for size in sizes:
+        image, _ = image.replay(left[:size])
+        left = left[size:]
+    image, _ = image.replay(left)
+    assert (image.topics, image.nodes, image.names) == (
+        at_once.topics,
+        at_once.nodes,
+        at_once.names,
+    )
+
+
+class TestJournal:
+    def test_records_are_committed_once_flushed_and_replayed_at_start(self, tmp_path: Path) -> None:
+        journal = Journal.open(FileDisk(tmp_path), clean=False)
+        last = journal.append(CREATED, 1_700_000_000_000)
+        assert journal.take_committed() == []
+        ticket = journal.flush_ticket()
+        assert ticket is not None
+        for target in ticket.targets:
+            target.sync()
+        journal.log.flushed(ticket)
+        assert journal.take_committed() == CREATED
+        assert journal.committed_offset == last + 1
+        assert Journal.open(FileDisk(tmp_path), clean=False).read_all() == CREATED
+
+    def test_a_damaged_journal_is_not_guessed_at(self, tmp_path: Path) -> None:
+        journal = Journal.open(FileDisk(tmp_path), clean=False)
+        for _ in range(3):
+            journal.append(CREATED, 1_700_000_000_000)
+        journal.log.close_cleanly()
+        path = tmp_path / DIRECTORY / "00000000000000000000.log"
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+        with pytest.raises(JournalDamaged, match="damaged at offset"):
+            Journal.open(FileDisk(tmp_path), clean=True).read_all()
