@@ -276,3 +276,17 @@ def test_settings_reach_the_node(
     node = start_node(tmp_path / "data", "--config", str(config))
     created = tidelog("topic", "create", "orders", "--bootstrap", node.bootstrap, "--json")
     assert created.json == {"topic": "orders", "partitions": 4}
+
+
+def test_a_follower_waits_for_a_node_that_comes_back(node: RunningNode, shell: Shell) -> None:
+    shell.produce(b"before\n", "letters")
+    process = tidelog_process(node, "consume", "letters", "--max", "2")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"before\n"
+    node.kill()
+    assert b"does not answer; waiting for it" in process.stderr.readline()
+    node.restart()
+    shell.produce(b"after\n", "letters")
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (0, b"after\n")

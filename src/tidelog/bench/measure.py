@@ -105,9 +105,7 @@ class Measure:
             requests=requests,
             frames=frames,
         )
-        outcome = run_apart([job])[0]
-        check_log(topic, outcome)
-        return outcome
+        return _checked(topic, job)
 
     def produce_job(
         self,
@@ -187,14 +185,10 @@ class Measure:
             frames_path=self._written("paced", frames),
             rate=rate,
         )
-        outcome = run_apart([job])[0]
-        check_log(topic, outcome)
-        return outcome
+        return _checked(topic, job)
 
     def client_produce(self, topic: Topic, value_bytes: int, *, rate: int = 0) -> Outcome:
-        outcome = run_apart([self.client_produce_job(topic, value_bytes, rate=rate)])[0]
-        check_log(topic, outcome)
-        return outcome
+        return _checked(topic, self.client_produce_job(topic, value_bytes, rate=rate))
 
     def client_produce_job(
         self, topic: Topic, value_bytes: int, *, rate: int = 0, start_at: float = 0.0
@@ -231,13 +225,16 @@ class Measure:
         return str(path)
 
 
-def check_log(topic: Topic, outcome: Outcome) -> None:
-    """What was acknowledged is in the log, all of it and nothing more."""
+def _checked(topic: Topic, job: PumpJob | PaceJob | ClientProduceJob) -> Outcome:
+    """Run it, then see that what was acknowledged is in the log, all of it and nothing more."""
     if topic.server.kind == "reference":
-        return
+        return run_apart([job])[0]
+    with Admin(topic.server.host, topic.server.port) as admin:
+        before = admin.records_in(topic.name, topic.partitions)
+        outcome = run_apart([job])[0]
+        added = admin.records_in(topic.name, topic.partitions) - before
     if outcome.first_response:
         check_produce_response(outcome.first_response)
-    with Admin(topic.server.host, topic.server.port) as admin:
-        found = admin.records_in(topic.name, topic.partitions)
-    if found != outcome.total_records:
-        raise WrongAnswer(f"{outcome.total_records} records were acknowledged, the log has {found}")
+    if added != outcome.total_records:
+        raise WrongAnswer(f"{outcome.total_records} records were acknowledged, the log got {added}")
+    return outcome

@@ -3,7 +3,8 @@
 `python -m tidelog.bench.reference --data-dir DIR --fetch-bytes N` listens on a free port, prints
 `ready HOST:PORT` and answers, by the api key of the frame:
 
-- Produce: CRC-32C over the frame, `pwrite` to the end of a file, eight bytes back;
+- Produce: CRC-32C over the frame, `pwrite` to the end of a file, eight bytes back; with `--flush`
+  after one `fdatasync` for all that one turn of the loop has brought;
 - Fetch: `fetch-bytes` of that file by `sendfile`, going round at its end;
 - anything else: eight bytes back.
 
@@ -13,6 +14,7 @@ No offsets, no topics, no checks: what a node adds to this is the price of being
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import select
 import socket
@@ -97,6 +99,7 @@ class ReferenceServer:
         self._next_read = 0
         self._fetch_bytes = fetch_bytes
         self._flush = flush
+        self._unflushed: list[tuple[socket.socket, int]] = []
         self._epoll = select.epoll()
         self._connections: dict[int, Connection] = {}
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
@@ -116,6 +119,8 @@ class ReferenceServer:
                 elif not self._serve(self._connections[fileno], events):
                     self._epoll.unregister(fileno)
                     self._connections.pop(fileno).sock.close()
+            if self._unflushed:
+                self._answer_flushed()
 
     def _accept(self) -> None:
         while True:
@@ -140,15 +145,20 @@ class ReferenceServer:
                     return False
                 continue
             if api_key == PRODUCE:
-                self._append(frame)
+                crc32c(frame)
+                self._size += os.pwrite(self._file, frame, self._size)
+                if self._flush:
+                    self._unflushed.append((connection.sock, correlation_id))
+                    continue
             connection.sock.send(_REPLY.pack(4, correlation_id))
         return True
 
-    def _append(self, frame: memoryview) -> None:
-        crc32c(frame)
-        self._size += os.pwrite(self._file, frame, self._size)
-        if self._flush:
-            os.fdatasync(self._file)
+    def _answer_flushed(self) -> None:
+        os.fdatasync(self._file)
+        for sock, correlation_id in self._unflushed:
+            with contextlib.suppress(OSError):
+                sock.send(_REPLY.pack(4, correlation_id))
+        self._unflushed.clear()
 
     def _answer_fetch(self, connection: Connection, correlation_id: int) -> bool:
         count = min(self._fetch_bytes, self._size)

@@ -11,6 +11,7 @@ import typer
 
 from tidelog.cli.failure import CommandFailed
 from tidelog.cli.options import Bootstrap, TopicName
+from tidelog.cli.output import aside
 from tidelog.cli.record_text import FIELD_NAMES, json_line, template
 from tidelog.cli.start_point import StartPoint, parse_start
 from tidelog.client import Admin, Connection, Consumer
@@ -64,7 +65,7 @@ def consume(
     point = _start_point(start)
     connection = Connection(bootstrap)
     starts = start_offsets(Admin(connection), topic, partition=partition, point=point)
-    consumer = Consumer(connection, starts=starts)
+    consumer = Consumer(connection, starts=starts, on_broker_lost=lambda: _mention_loss(bootstrap))
     try:
         _print_records(consumer, writer, max_records=max_records, exit_at_end=exit_at_end)
     finally:
@@ -121,6 +122,10 @@ def _start_point(text: str) -> StartPoint:
         return parse_start(text, now_ms=time.time_ns() // 1_000_000)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--from") from None
+
+
+def _mention_loss(bootstrap: str) -> None:
+    aside().print(f"{bootstrap} does not answer; waiting for it (Ctrl-C ends)", style="yellow")
 
 
 def _print_records(

@@ -68,7 +68,8 @@ def shown(cell: object) -> str:
 def progress(*, is_counted: bool = True, console: Console | None = None) -> Progress:
     """A progress bar; silent where there is no terminal, gone when done.
 
-    On standard error, unless `console` is where the text around it goes as well.
+    On standard error, unless `console` is where the text around it goes as well. Without a count
+    it only counts up, and not while somebody types.
     """
     counted = (
         (BarColumn(), MofNCompleteColumn()) if is_counted else (TextColumn("{task.completed:,}"),)
@@ -81,7 +82,7 @@ def progress(*, is_counted: bool = True, console: Console | None = None) -> Prog
         Elapsed(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=not console.is_terminal or (not is_counted and sys.stdin.isatty()),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import confluent_kafka
@@ -31,13 +31,22 @@ class ReceivedRecord(NamedTuple):
 class Consumer:
     """Reads what it is assigned, in the order of each partition."""
 
-    def __init__(self, connection: Connection, *, starts: Mapping[TopicPartition, int]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        starts: Mapping[TopicPartition, int],
+        on_broker_lost: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_broker_lost` is called, within `poll`, when no broker answers any more. There is
+        nothing to do but to tell: reading goes on by itself when one comes back."""
         connection.probe()
         self._connection = connection
-        self._partitions = list(starts)
+        self._on_broker_lost = on_broker_lost
         self._at_end: dict[TopicPartition, bool] = dict.fromkeys(starts, False)
         self._client = confluent_kafka.Consumer(
-            connection.configuration(
+            {"error_cb": self._on_error}
+            | connection.configuration(
                 group_id=UNUSED_GROUP,
                 enable_auto_commit=False,
                 enable_auto_offset_store=False,
@@ -74,6 +83,10 @@ class Consumer:
 
     def close(self) -> None:
         self._client.close()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_broker_lost is not None:
+            self._on_broker_lost()
 
     def _received(self, message: Message) -> ReceivedRecord:
         topic, partition = _partition_of(message)

@@ -37,6 +37,7 @@ class SparseIndex:
         self._disk = disk
         self._layout = layout
         self._file: File | None = None
+        self._is_on_disk = False
         self.written = 0
         """Entries in the file."""
         self._pending: list[Entry] = []
@@ -44,10 +45,11 @@ class SparseIndex:
     def load(self) -> bool:
         """Take the file as it is; false if it is absent or not a whole number of entries."""
         try:
-            self._file = self._disk.open(self.path)
+            size = self._opened(create=False).size()
         except FileNotFoundError:
             return False
-        self.written, rest = divmod(self._file.size(), self._layout.size)
+        self._is_on_disk = True
+        self.written, rest = divmod(size, self._layout.size)
         return rest == 0
 
     def __len__(self) -> int:
@@ -113,32 +115,39 @@ class SparseIndex:
             return
         self._pending.clear()
         self.written = count
-        if self._file is not None:
-            self._file.truncate(count * self._layout.size)
+        self._opened(create=True).truncate(count * self._layout.size)
 
     def write_pending(self) -> None:
         """To the operating system; creates the file even if there is nothing to write. The file is
         closed again: it is seldom needed, and open files are few."""
-        if self._file is None:
-            self._file = self._disk.open(self.path, create=True)
-            self._file.truncate(self.written * self._layout.size)
+        if self._is_on_disk and not self._pending:
+            return
+        file = self._opened(create=True)
+        if not self._is_on_disk:
+            file.truncate(0)  # somebody's leftover
+            self._is_on_disk = True
         if self._pending:
             pack = self._layout.pack
             data = b"".join([pack(left, right) for left, right in self._pending])
-            self._file.write(self.written * self._layout.size, (data,))
+            file.write(self.written * self._layout.size, (data,))
             self.written += len(self._pending)
             self._pending.clear()
-            self._file.close()
+        file.close()
+        self._file = None
 
     def file(self) -> File:
-        """The file, written up to now."""
+        """The file, written up to now, for syncing."""
         self.write_pending()
-        assert self._file is not None
+        return self._disk.open(self.path)
+
+    def _opened(self, *, create: bool) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path, create=create)
         return self._file
 
     def _read(self, first: int, count: int) -> list[Entry]:
-        if not count or self._file is None:
+        if not count:
             return []
         size = self._layout.size
-        data = self._file.read(first * size, count * size)
+        data = self._opened(create=False).read(first * size, count * size)
         return list(self._layout.iter_unpack(data[: len(data) // size * size]))

@@ -28,7 +28,7 @@ def first_from(
 ) -> TimestampedOffset | None:
     """The first record from `log_start_offset` on whose timestamp is not before `timestamp_ms`."""
     for segment in segments:
-        segment.load_indexes()
+        segment.load_timestamps()
         if segment.max_timestamp < timestamp_ms:
             continue
         for position, header in segment.walk(*segment.start_towards_timestamp(timestamp_ms)):
@@ -43,7 +43,7 @@ def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOff
     """The first of the records with the largest timestamp."""
     largest = NO_TIMESTAMP
     for segment in segments:
-        segment.load_indexes()
+        segment.load_timestamps()
         largest = max(largest, segment.max_timestamp)
     if largest == NO_TIMESTAMP:
         return None

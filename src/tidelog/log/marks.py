@@ -68,11 +68,16 @@ class MarkFile:
         self.is_damaged = not marks and all(slot.strip(b"\0") for slot in slots)
         return max(marks, default=None)
 
+    def create(self) -> None:
+        """An empty file, so that its name becomes durable together with the log's."""
+        if self._file is None:
+            self._file = self._disk.open(self.path, create=True)
+
     def write(self, mark: Mark) -> None:
         """To the operating system; the caller sees to it that the file is synced in time."""
         assert self.is_settled, "both slots of the flushed mark would be at risk"
-        if self._file is None:
-            self._file = self._disk.open(self.path, create=True)
+        self.create()
+        assert self._file is not None
         self._file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
         self.is_settled = False
 

@@ -61,6 +61,7 @@ def load(home: PartitionDirectory, *, clean: bool) -> LogState:
 
 def _create(home: PartitionDirectory) -> LogState:
     home.create()
+    home.mark_file.create()
     first = home.create_segment(0)
     return LogState([first], Producers(), 0, 0, dirty=home.all_entries())
 
@@ -71,6 +72,7 @@ def _load_clean(home: PartitionDirectory, bases: list[int], mark: Mark) -> LogSt
         return None
     segments = open_segments(home, bases, mark.flushed_offset)
     segments[-1].is_active = True
+    segments[-1].expected_entries = (mark.index_entries, mark.time_index_entries)
     if segments[-1].size != mark.position:
         return None
     is_known = home.load_epochs()
@@ -357,6 +359,7 @@ class _Recovery:
         for segment in self.kept:
             if segment.base_offset >= self.mark.segment_base:
                 segment.file.sync()
+        mark_file.create()
         if self.home.epochs.is_changed:
             self.home.save_epochs().sync()
         for entries in self.home.all_entries():

@@ -101,7 +101,7 @@ def find_batch(
             if at + HEADER_BYTES > len(window):
                 break
             header = read_header(window, at)
-            if _may_be_sought(header, end - position - at, low, high) and _is_intact(
+            if _may_be_sought(header, end - position - at, low, high) and is_intact(
                 file, position + at, header
             ):
                 return position + at, header
@@ -130,6 +130,7 @@ def _may_be_sought(header: BatchHeader, room: int, low: int, high: int) -> bool:
     )
 
 
-def _is_intact(file: File, position: int, header: BatchHeader) -> bool:
+def is_intact(file: File, position: int, header: BatchHeader) -> bool:
+    """The batch at `position`, whose header this is, has the checksum it says."""
     batch = file.read(position, header.size)
     return len(batch) == header.size and computed_crc(batch) == header.crc

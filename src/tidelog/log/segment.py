@@ -9,7 +9,7 @@ log. Where the log itself is unreadable there is a *hole*: reported, never serve
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from tidelog.log import scan
 from tidelog.log.damage import Damage, DamageKind, Holes, Ranges
@@ -63,7 +63,10 @@ class Segment:
         self._reports = reports
         self._verified = Ranges()
         self._bytes_since_entry = 0
+        self.expected_entries: tuple[int, int] | None = None
+        """Of the two index files, as the mark knows them."""
         self._has_indexes = create
+        self._has_timestamps = create
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
 
@@ -115,6 +118,7 @@ class Segment:
         self._add_time_entry()
         self.write_indexes()
         self.is_active = False
+        self._has_timestamps = True
         self._recent_offsets.clear()
         self._recent_positions.clear()
 
@@ -140,29 +144,37 @@ class Segment:
         """On first use: the files as they are, or rebuilt if they are absent or odd."""
         if self._has_indexes:
             return
-        is_loaded = self.index.load() and self.time_index.load()
         self._has_indexes = True
-        if self.is_active:
-            self.resume_indexes(len(self.index) if is_loaded else 0)
-        elif not is_loaded or not self._take_last_timestamp():
-            self.rebuild_indexes()
+        if not self.is_active:
+            if not self.index.load():
+                self.rebuild_indexes()
+            return
+        is_loaded = self.index.load() and self.time_index.load()
+        counts = (len(self.index), len(self.time_index))
+        is_whole = is_loaded and self.expected_entries in (None, counts)
+        self.resume_indexes(counts[0] if is_whole else 0)
 
-    def _take_last_timestamp(self) -> bool:
-        """The last word of a closed segment's time index, if the log confirms it."""
-        last = self.time_index.last()
-        if last is None:
-            first = self.header_at(0)
-            return first is None or first.max_timestamp == NO_TIMESTAMP
-        timestamp, offset = last[0], last[1] + self.base_offset
-        found = self.locate(offset)
-        if found is None or found[1].max_timestamp != timestamp or found[1].last_offset != offset:
-            return False
-        self.max_timestamp, self.max_timestamp_offset = timestamp, offset
-        return True
+    def load_timestamps(self) -> None:
+        """The time index is believed if it leads to the batch with the largest timestamp: a file
+        that has lost its tail would make a look-up skip the segment."""
+        self.load_indexes()
+        if self._has_timestamps or self.is_active:
+            return
+        self._has_timestamps = True
+        last = self.time_index.last() if self.time_index.load() else None
+        offset = last[1] + self.base_offset if last else self.base_offset
+        largest = NO_TIMESTAMP
+        for _, header in self.walk_from_offset(offset):
+            if header.max_timestamp > largest:
+                largest, offset = header.max_timestamp, header.last_offset
+        if (largest, offset - self.base_offset) == last or (not last and largest == NO_TIMESTAMP):
+            self.max_timestamp, self.max_timestamp_offset = largest, offset
+        else:
+            self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
         """From the log's headers alone."""
-        self._has_indexes = True
+        self._has_indexes = self._has_timestamps = True
         self.resume_indexes(0)
         if not self.is_active:
             self._add_time_entry()
@@ -173,7 +185,7 @@ class Segment:
 
     def resume_indexes(self, trusted_entries: int) -> None:
         """Keep so many entries of the offset index and redo the rest from the log's headers."""
-        self._has_indexes = True
+        self._has_indexes = self._has_timestamps = True
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
         self._bytes_since_entry = 0
         position, expected = 0, self.base_offset
@@ -253,16 +265,39 @@ class Segment:
         """
         while position < self.size:
             hole = self.holes.first_from(position) if self.holes else None
-            stop = max(position, hole.position) if hole else self.size
-            for at, header in scan.walk(self.file, position, stop):
-                if header is None or header.base_offset != expected_offset:
-                    hole = self.quarantine(at, expected_offset, "no readable batch header")
-                    break
-                yield at, header
-                position, expected_offset = at + header.size, header.next_offset
+            stop, due = (hole.position, hole.first_offset) if hole else (self.size, self.end_offset)
+            wrong = yield from self._stretch(position, expected_offset, stop, due)
+            if wrong is not None:
+                hole = self.quarantine(*wrong, "no readable batch header")
             if hole is None:
                 return
             position, expected_offset = hole.end_position, hole.next_offset
+
+    def _stretch(
+        self, position: int, expected_offset: int, stop: int, due_at_stop: int
+    ) -> Generator[tuple[int, BatchHeader], None, tuple[int, int] | None]:
+        """Batches up to `stop`, as far as they fit together; then where one is wrong, if it is.
+
+        A header is believed when what follows agrees with it; if not, the checksum tells which of
+        the two is wrong. So each is held back until the next has been seen.
+        """
+        held: BatchHeader | None = None
+        for at, header in scan.walk(self.file, position, stop):
+            if held is not None:
+                is_agreed = header is not None and header.base_offset == held.next_offset
+                if not is_agreed and not scan.is_intact(self.file, position, held):
+                    return position, expected_offset
+                yield position, held
+                position, expected_offset = at, held.next_offset
+            if header is None or header.base_offset != expected_offset:
+                return at, expected_offset
+            held = header
+        if held is not None:
+            is_agreed = held.next_offset == due_at_stop
+            if not is_agreed and not scan.is_intact(self.file, position, held):
+                return position, expected_offset
+            yield position, held
+        return None
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that holds `offset`; none if it lies in a hole."""

@@ -90,7 +90,8 @@ def check_reports(world: World) -> list[Finding]:
     """S3: damage that readers have met has been reported to the operator."""
     findings = []
     for label, partition in world.damaged.ranges:
-        name = f"{world.topics[label].name}-{partition}"
-        if not any(name in report for report in world.host.reports):
+        name = f"{world.topics[label].name}-{partition}:"
+        reports = [report for report in world.host.reports if name in report]
+        if not any("quarantined" in report for report in reports):
             findings.append(Finding("S3", f"{name} is damaged, and no report says so"))
     return findings

@@ -42,6 +42,7 @@ class Nemesis:
         self.is_over = False
         self._before_crash: dict[str, LogBytes] = {}
         self._damages = 0
+        self._is_amnesiac = False
         self._host.on_death.append(self._note_death)
         self._host.on_start.append(self._check_start)
 
@@ -52,7 +53,8 @@ class Nemesis:
         while not self.is_over:
             if not self._host.is_up:
                 yield Pause(self._random.uniform(0.0, 150.0))
-                self._start()
+                if not self.is_over:
+                    self._start()
             yield Pause(20.0)
 
     def _start(self) -> None:
@@ -86,10 +88,12 @@ class Nemesis:
                 self._world.has_lost.update(facts.label for facts in lossy)
 
     def _check_start(self) -> None:
-        """S1, S8: what the start made of the disk."""
+        """S1, S8: what the start made of the disk. Logs it knew nothing of need only be there."""
         directories = partition_directories(self._host.disk)
         kept = [d for d in self._before_crash if self._topic_in(d) is not None]
         after = written_logs(self._host.disk)
+        if self._is_amnesiac:
+            after = {d: log.written for d, log in self._before_crash.items() if d in after}
         known = {d: log for d, log in self._before_crash.items() if d in directories or d in kept}
         self._world.findings += check_recovery(known, after, expected=kept)
         self._before_crash = {}
@@ -155,7 +159,8 @@ class Nemesis:
             if self._host.is_flushing:
                 break
             yield Pause(0.3)
-        self._host.crash("power")
+        if not self.is_over:
+            self._host.crash("power")
 
     def _fill_disk(self, room: int, *, for_ms: float) -> None:
         disk = self._host.disk
@@ -183,6 +188,8 @@ class Nemesis:
             self._die(self._random.choice(("kill", "power", "stop")))
 
     def _die(self, how: str) -> None:
+        if self.is_over:
+            return
         if how == "stop":
             self._host.stop()
         else:
@@ -256,8 +263,10 @@ class Nemesis:
         before = self._before_crash
         metadata = host.disk.take_away(METADATA)
         host.is_reachable = False
+        self._is_amnesiac = True
         if host.start():
             host.crash("kill")
+        self._is_amnesiac = False
         host.is_reachable = True
         host.disk.put_back(METADATA, metadata)
         self._before_crash = before

@@ -38,6 +38,9 @@ from tidelog.wire.errors import DecodeError
 HEAL_MS = 120_000.0
 """Virtual time for everything to come to an end after the last fault."""
 
+REPORT_MS = 2_000.0
+"""Virtual time for the node to tell the operator what it has met."""
+
 NODE_FAILURES = (
     ArithmeticError,
     AssertionError,
@@ -181,6 +184,7 @@ class _Run:
             return
         tps = [tp for facts in world.topics.values() for tp in facts.tps()]
         self.cluster.history.add(0, "info", "final_reads", value=tps)
+        schedule.run(until_ms=schedule.now_ms + REPORT_MS)
         world.findings += final.check_reports(world)
 
     def _finish(self, scripts: list[Promise[bool]], what: str) -> bool:

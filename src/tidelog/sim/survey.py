@@ -48,30 +48,37 @@ def partition_directories(disk: SimDisk) -> list[str]:
 
 def written_logs(disk: SimDisk) -> dict[str, bytes]:
     """Each log as reads see it, by directory."""
-    return _logs(disk, durable=False)
+    return {directory: log.written for directory, log in logs_before_crash(disk).items()}
 
 
 def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
-    """Taken at the last moment of a life."""
-    written = _logs(disk, durable=False)
-    synced = _logs(disk, durable=True)
-    return {
-        directory: LogBytes(data, _common_prefix(data, synced.get(directory, b"")))
-        for directory, data in written.items()
-    }
+    """Taken at the last moment of a life.
 
-
-def _logs(disk: SimDisk, *, durable: bool) -> dict[str, bytes]:
-    logs: dict[str, bytearray] = {}
-    for path, image in disk.files(durable=durable).items():
+    A log's synced part ends with the first file of it that is not durable to its end: what is
+    durable beyond that has nothing to follow.
+    """
+    durable = disk.files(durable=True)
+    logs: dict[str, tuple[bytearray, bytearray]] = {}
+    ended: list[str] = []
+    for path, image in disk.files().items():
         directory, _, name = path.rpartition("/")
-        if name.endswith(f".{LOG}"):
-            logs.setdefault(directory, bytearray())
-            logs[directory] += image.durable if durable else image.cached
-    return {directory: bytes(data) for directory, data in logs.items()}
+        if not name.endswith(f".{LOG}"):
+            continue
+        written, synced = logs.setdefault(directory, (bytearray(), bytearray()))
+        written += image.cached
+        if directory in ended:
+            continue
+        found = durable.get(path)
+        prefix = _common_prefix(image.cached, b"" if found is None else found.durable)
+        if len(prefix) < len(image.cached):
+            # Zeros that an earlier crash left may look like the first bytes of what follows.
+            prefix = prefix.rstrip(b"\0")
+            ended.append(directory)
+        synced += prefix
+    return {d: LogBytes(bytes(written), bytes(synced)) for d, (written, synced) in logs.items()}
 
 
-def _common_prefix(left: bytes, right: bytes) -> bytes:
+def _common_prefix(left: bytes | bytearray, right: bytes | bytearray) -> bytes | bytearray:
     size = min(len(left), len(right))
     if left[:size] == right[:size]:
         return left[:size]

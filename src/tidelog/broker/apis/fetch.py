@@ -138,7 +138,7 @@ class _Fetch:
             return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
         if isinstance(span, ErrorCode):
             self._state.touched[leader] = None
-            return self._refused(item, span, leader)
+            return self._refused(item, span)
         if span is None:
             return self._data(item, leader, b"")
         self._bytes += span.size
@@ -164,16 +164,14 @@ class _Fetch:
             data.diverging_epoch = diverging
         return data
 
-    def _refused(
-        self, item: FetchItem, error: ErrorCode, leader: Leader | None = None
-    ) -> PartitionData:
+    def _refused(self, item: FetchItem, error: ErrorCode) -> PartitionData:
         self._has_error = True
         return PartitionData(
             partition_index=item.partition,
             error_code=error,
-            high_watermark=-1 if leader is None else leader.high_watermark,
-            last_stable_offset=-1 if leader is None else leader.high_watermark,
-            log_start_offset=-1 if leader is None else leader.log.log_start_offset,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
             aborted_transactions=self._no_transactions,
             records=b"",
         )
