@@ -7,9 +7,10 @@ of the broker's: `appended` moves it when records enter the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
+from tidelog.controller.configs import ConfigChange, ConfigOutcome, decide_alter_topic
 from tidelog.controller.decision import Decision
 from tidelog.controller.nodes import (
     decide_allocate_producer_ids,
@@ -21,6 +22,7 @@ from tidelog.controller.topics import (
     TopicOutcome,
     TopicRules,
     TopicSpec,
+    decide_create_partitions,
     decide_create_topics,
     decide_delete_topics,
 )
@@ -47,6 +49,18 @@ class Controller:
 
     def create_topics(self, specs: Sequence[TopicSpec]) -> Decision[list[TopicOutcome]]:
         return decide_create_topics(self._image, specs, rules=self._rules, random=self._random)
+
+    def create_partitions(
+        self, name: str, *, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Decision[TopicOutcome]:
+        return decide_create_partitions(
+            self._image, name, count=count, assignments=assignments, rules=self._rules
+        )
+
+    def alter_topic(
+        self, name: str, changes: Sequence[ConfigChange], *, defaults: Mapping[str, str]
+    ) -> Decision[ConfigOutcome]:
+        return decide_alter_topic(self._image, name, changes, defaults=defaults)
 
     def delete_topics(
         self, targets: Sequence[tuple[str | None, TopicId]]

@@ -101,6 +101,44 @@ def decide_create_topics(
     return Decision(records, outcomes)
 
 
+def decide_create_partitions(
+    image: Image,
+    name: str,
+    *,
+    count: int,
+    assignments: Sequence[Sequence[int]] | None,
+    rules: TopicRules,
+) -> Decision[TopicOutcome]:
+    """More partitions for a topic: `count` in all. Keys hash to other partitions from then on."""
+    topic = image.topics.get(name)
+    try:
+        if topic is None:
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise _Refused(unknown, unknown.explanation)
+        have = len(topic.partitions)
+        if count <= have:
+            raise _Refused(
+                ErrorCode.INVALID_PARTITIONS,
+                f"topic {name!r} has {have} partitions: {count} is not more",
+            )
+        added = count - have
+        if added > rules.max_partitions - image.partition_count:
+            raise _Refused(ErrorCode.INVALID_PARTITIONS, "more than max.partitions allows")
+        factor = len(topic.partitions[0].replicas)
+        if assignments is None:
+            nodes = sorted(image.nodes)
+            replicas = choose_replicas(
+                nodes, partitions=added, replication_factor=min(factor, len(nodes)), first=have
+            )
+        else:
+            replicas = _checked_assignment(image, assignments, partitions=added, factor=factor)
+    except _Refused as refused:
+        return Decision([], TopicOutcome(name, error=refused.error, message=refused.message))
+    records = _partition_records(topic.topic_id, replicas, first=have)
+    outcome = TopicOutcome(name, topic.topic_id, partitions=count, replication_factor=factor)
+    return Decision(records, outcome)
+
+
 def decide_delete_topics(
     image: Image, targets: Sequence[tuple[str | None, TopicId]]
 ) -> Decision[list[TopicOutcome]]:
@@ -132,7 +170,13 @@ def _topic_records(
         ConfigRecord(topic_id=topic_id, name=name, value=value)
         for name, value in spec.configs.items()
     ]
-    records += [
+    return records + _partition_records(topic_id, replicas, first=0)
+
+
+def _partition_records(
+    topic_id: TopicId, replicas: Sequence[Sequence[NodeId]], *, first: int
+) -> list[MetadataRecord]:
+    return [
         PartitionRecord(
             topic_id=topic_id,
             partition=index,
@@ -141,9 +185,8 @@ def _topic_records(
             leader=nodes[0],
             leader_epoch=0,
         )
-        for index, nodes in enumerate(replicas)
+        for index, nodes in enumerate(replicas, first)
     ]
-    return records
 
 
 def _checked_placement(
@@ -183,17 +226,27 @@ def _assigned(image: Image, spec: TopicSpec) -> list[tuple[NodeId, ...]]:
         raise _Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap"
         )
-    placed = [
-        tuple(NodeId(node) for node in spec.assignments[index])
-        for index in range(len(spec.assignments))
-    ]
-    for nodes in placed:
-        known = all(node in image.nodes for node in nodes)
-        if not nodes or not known or len(set(nodes)) != len(nodes) or len(nodes) != len(placed[0]):
-            raise _Refused(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "each partition needs the same number of different, existing nodes",
-            )
+    ordered = [spec.assignments[index] for index in range(len(spec.assignments))]
+    factor = len(ordered[0])
+    return _checked_assignment(image, ordered, partitions=len(ordered), factor=factor)
+
+
+def _checked_assignment(
+    image: Image, assignments: Sequence[Sequence[int]], *, partitions: int, factor: int
+) -> list[tuple[NodeId, ...]]:
+    placed = [tuple(NodeId(node) for node in nodes) for nodes in assignments]
+    is_sound = len(placed) == partitions and all(
+        nodes
+        and len(nodes) == factor
+        and len(set(nodes)) == len(nodes)
+        and all(node in image.nodes for node in nodes)
+        for nodes in placed
+    )
+    if not is_sound:
+        raise _Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "each new partition needs the same number of different, existing nodes",
+        )
     return placed
 
 

@@ -15,14 +15,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Api:
-    """One Kafka API: its key, and the versions the codec knows."""
+    """One Kafka API: its key, and the versions the codec knows.
+
+    `first_flexible` is None for an API that Kafka never made flexible.
+    """
 
     key: int
     name: str
     module: str
     min_version: int
     max_version: int
-    first_flexible: int
+    first_flexible: int | None
 
     @cached_property
     def request_class(self) -> type[Any]:
@@ -40,7 +43,7 @@ class Api:
         return self.min_version <= version <= self.max_version
 
     def is_flexible(self, version: int) -> bool:
-        return version >= self.first_flexible
+        return self.first_flexible is not None and version >= self.first_flexible
 
 
 APIS = (
@@ -48,13 +51,25 @@ APIS = (
     Api(1, "Fetch", "fetch", 4, 18, 12),
     Api(2, "ListOffsets", "list_offsets", 1, 11, 6),
     Api(3, "Metadata", "metadata", 0, 13, 9),
+    Api(8, "OffsetCommit", "offset_commit", 2, 10, 8),
+    Api(9, "OffsetFetch", "offset_fetch", 1, 10, 6),
     Api(10, "FindCoordinator", "find_coordinator", 0, 6, 3),
+    Api(11, "JoinGroup", "join_group", 0, 9, 6),
+    Api(12, "Heartbeat", "heartbeat", 0, 4, 4),
+    Api(13, "LeaveGroup", "leave_group", 0, 5, 4),
+    Api(14, "SyncGroup", "sync_group", 0, 5, 4),
+    Api(15, "DescribeGroups", "describe_groups", 0, 6, 5),
+    Api(16, "ListGroups", "list_groups", 0, 5, 3),
     Api(18, "ApiVersions", "api_versions", 0, 4, 3),
     Api(19, "CreateTopics", "create_topics", 2, 7, 5),
     Api(20, "DeleteTopics", "delete_topics", 1, 6, 4),
     Api(22, "InitProducerId", "init_producer_id", 0, 6, 2),
     Api(23, "OffsetForLeaderEpoch", "offset_for_leader_epoch", 2, 4, 4),
+    Api(42, "DeleteGroups", "delete_groups", 0, 2, 2),
+    Api(47, "OffsetDelete", "offset_delete", 0, 0, None),
     Api(60, "DescribeCluster", "describe_cluster", 0, 2, 0),
+    Api(68, "ConsumerGroupHeartbeat", "consumer_group_heartbeat", 0, 1, 0),
+    Api(69, "ConsumerGroupDescribe", "consumer_group_describe", 0, 1, 0),
 )
 
 API_BY_KEY: dict[int, Api] = {api.key: api for api in APIS}

@@ -1,0 +1,100 @@
+"""Changing a topic's settings: whole (AlterConfigs) or one by one (IncrementalAlterConfigs)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tidelog.controller.decision import Decision
+from tidelog.metadata.image import Image, TopicState
+from tidelog.metadata.records import ConfigRecord, MetadataRecord
+from tidelog.model.errors import ErrorCode
+from tidelog.model.settings import InvalidSetting, setting_named
+
+
+class Operation(IntEnum):
+    """The numbers are the protocol's."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One setting's change."""
+
+    name: str
+    operation: Operation
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOutcome:
+    """`message` is a sentence for the user, where there was an error."""
+
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+def decide_alter_topic(
+    image: Image,
+    name: str,
+    changes: Sequence[ConfigChange],
+    *,
+    defaults: Mapping[str, str],
+) -> Decision[ConfigOutcome]:
+    """All changes or none. `defaults` is what the topic has where it says nothing: appending to a
+    list begins there."""
+    topic = image.topics.get(name)
+    if topic is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return Decision([], ConfigOutcome(unknown, unknown.explanation))
+    names = [change.name for change in changes]
+    if len(set(names)) != len(names):
+        return Decision([], ConfigOutcome(ErrorCode.INVALID_REQUEST, "a setting is named twice"))
+    try:
+        records: list[MetadataRecord] = [
+            ConfigRecord(
+                topic_id=topic.topic_id,
+                name=change.name,
+                value=_changed(topic, change, defaults),
+            )
+            for change in changes
+        ]
+    except InvalidSetting as wrong:
+        return Decision([], ConfigOutcome(ErrorCode.INVALID_CONFIG, str(wrong)))
+    return Decision(records, ConfigOutcome())
+
+
+def replace_all(topic: TopicState, values: Mapping[str, str | None]) -> list[ConfigChange]:
+    """The changes that leave the topic with exactly `values`: what is not named goes."""
+    changes = [ConfigChange(name, Operation.SET, value) for name, value in values.items()]
+    changes += [
+        ConfigChange(name, Operation.DELETE, None) for name in topic.configs if name not in values
+    ]
+    return changes
+
+
+def _changed(topic: TopicState, change: ConfigChange, defaults: Mapping[str, str]) -> str | None:
+    """The setting's new text; None for the default again."""
+    setting = setting_named(change.name, "topic")
+    if change.operation is Operation.DELETE:
+        return None
+    if change.value is None:
+        raise InvalidSetting(f"{change.name} has no value")
+    text = change.value
+    if change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        if not setting.is_list:
+            raise InvalidSetting(f"{change.name} is no list: set it instead")
+        current = topic.configs.get(change.name, defaults[change.name]).split(",")
+        given = [part.strip() for part in text.split(",")]
+        if change.operation is Operation.APPEND:
+            kept = current + [part for part in given if part not in current]
+        else:
+            kept = [part for part in current if part not in given]
+        text = ",".join(kept)
+    setting.parse(text)
+    return text

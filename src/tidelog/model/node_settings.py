@@ -1,0 +1,246 @@
+"""What a node may be told at its start: the rows, and the typed object it obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
+
+NODE_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "num.partitions",
+        "node",
+        1,
+        low=1,
+        high=100_000,
+        doc="Partitions of a topic created without a number.",
+    ),
+    Setting(
+        "auto.create.topics.enable",
+        "node",
+        True,
+        doc="A topic is created when a client asks for its metadata and allows it.",
+    ),
+    Setting(
+        "max.partitions",
+        "node",
+        100_000,
+        low=1,
+        high=1_000_000,
+        doc="Partitions this node will hold; creating more is refused.",
+    ),
+    Setting(
+        "socket.request.max.bytes",
+        "node",
+        104_857_600,
+        low=1024,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="A longer request is refused and its connection closed.",
+    ),
+    Setting(
+        "max.connections",
+        "node",
+        10_000,
+        low=1,
+        high=1_000_000,
+        doc="Connections beyond this are closed at once. The open-file limit may lower it.",
+    ),
+    Setting(
+        "connections.max.idle.ms",
+        "node",
+        600_000,
+        low=1000,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A connection silent for this long, with nothing to wait for, is closed.",
+    ),
+    Setting(
+        "max.inflight.requests.per.connection",
+        "node",
+        128,
+        low=1,
+        high=100_000,
+        doc="Requests of one connection that may wait for an answer before reading from it pauses.",
+    ),
+    Setting(
+        "fetch.max.bytes",
+        "node",
+        57_671_680,
+        low=1024,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="The most records one fetch answers with, whatever the client asks for.",
+    ),
+    Setting(
+        "max.incremental.fetch.session.cache.slots",
+        "node",
+        1000,
+        low=0,
+        high=100_000,
+        doc="Fetch sessions kept; the longest unused gives way.",
+    ),
+    Setting(
+        "log.retention.check.interval.ms",
+        "node",
+        300_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How often logs are looked at for segments to delete.",
+    ),
+    Setting(
+        "log.cleaner.backoff.ms",
+        "node",
+        15_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How often logs are looked at for records to compact.",
+    ),
+    Setting(
+        "log.cleaner.dedupe.buffer.size",
+        "node",
+        134_217_728,
+        low=65_536,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="Memory for the keys of one compaction; a log with more keys is compacted in parts.",
+    ),
+    Setting(
+        "offsets.topic.num.partitions",
+        "node",
+        8,
+        low=1,
+        high=1000,
+        doc="Partitions of __consumer_offsets, when it is created. Fewer than Kafka's 50, because "
+        "each that is written to is one more file to flush.",
+    ),
+    Setting(
+        "offsets.retention.minutes",
+        "node",
+        10_080,
+        low=1,
+        high=INT32_MAX,
+        unit="minutes",
+        doc="Offsets of a group without members are forgotten after this long.",
+    ),
+    Setting(
+        "offset.metadata.max.bytes",
+        "node",
+        4096,
+        low=0,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="The longest text that may be committed with an offset.",
+    ),
+    Setting(
+        "group.min.session.timeout.ms",
+        "node",
+        6000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="The shortest session timeout a member may ask for.",
+    ),
+    Setting(
+        "group.max.session.timeout.ms",
+        "node",
+        1_800_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="The longest session timeout a member may ask for.",
+    ),
+    Setting(
+        "group.initial.rebalance.delay.ms",
+        "node",
+        0,
+        low=0,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How long an empty group waits for more members after the first. Kafka waits 3 s, "
+        "which everybody who develops against it waits too.",
+    ),
+    Setting(
+        "group.max.size",
+        "node",
+        INT32_MAX,
+        low=1,
+        high=INT32_MAX,
+        doc="Members a group of the classic protocol may have.",
+    ),
+    Setting(
+        "group.consumer.session.timeout.ms",
+        "node",
+        45_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A member of the newer protocol silent for this long is removed.",
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms",
+        "node",
+        5000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How often members of the newer protocol are asked to send a heartbeat.",
+    ),
+    Setting(
+        "group.consumer.max.size",
+        "node",
+        INT32_MAX,
+        low=1,
+        high=INT32_MAX,
+        doc="Members a group of the newer protocol may have.",
+    ),
+    Setting(
+        "group.consumer.assignors",
+        "node",
+        "uniform,range",
+        choices=("uniform", "range"),
+        is_list=True,
+        doc="Assignors of the newer protocol, the default first.",
+    ),
+    Setting(
+        "producer.id.expiration.ms",
+        "node",
+        86_400_000,
+        low=1,
+        high=INT64_MAX,
+        unit="ms",
+        doc="An idempotent producer silent for this long on a partition is forgotten there.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What the node itself obeys."""
+
+    num_partitions: int
+    auto_create_topics_enable: bool
+    max_partitions: int
+    socket_request_max_bytes: int
+    max_connections: int
+    connections_max_idle_ms: int
+    max_inflight_requests_per_connection: int
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    log_retention_check_interval_ms: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    offsets_topic_num_partitions: int
+    offsets_retention_minutes: int
+    offset_metadata_max_bytes: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    group_consumer_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_assignors: str
+    producer_id_expiration_ms: int

@@ -1,0 +1,81 @@
+"""What a setting is: a row of a table, and how its text becomes a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["topic", "node"]
+Value = int | float | str | bool
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+class InvalidSetting(ValueError):
+    """A setting's name or value is wrong; the message is a sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row. `low`/`high` bound numbers, `choices` strings; with `is_list` several of them may be
+    given, separated by commas. `live`: a change works at once, without a restart."""
+
+    name: str
+    scope: Scope
+    default: Value
+    doc: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    is_list: bool = False
+    live: bool = False
+
+    def parse(self, text: str) -> Value:
+        """The typed value of `text`, or `InvalidSetting` with a sentence for the user."""
+        if isinstance(self.default, bool):
+            return self._parse_bool(text)
+        if isinstance(self.default, int):
+            return self._bounded(text, int, "a whole number")
+        if isinstance(self.default, float):
+            return self._bounded(text, float, "a number")
+        return self._parse_text(text)
+
+    @property
+    def kind(self) -> str:
+        """Of what kind its values are, in a word."""
+        if self.is_list:
+            return "list"
+        names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+        return names[type(self.default)]
+
+    def format(self, value: Value) -> str:
+        """As Kafka's tools write it: the reverse of `parse`."""
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def _parse_text(self, text: str) -> str:
+        given = [part.strip() for part in text.split(",")] if self.is_list else [text]
+        for part in given:
+            if self.choices and part not in self.choices:
+                raise InvalidSetting(
+                    f"{self.name} must be {'some' if self.is_list else 'one'} of "
+                    f"{', '.join(self.choices)}: not {part!r}"
+                )
+        return ",".join(given)
+
+    def _parse_bool(self, text: str) -> bool:
+        if text.lower() not in ("true", "false"):
+            raise InvalidSetting(f"{self.name} must be true or false: not {text!r}")
+        return text.lower() == "true"
+
+    def _bounded(self, text: str, number: type[int] | type[float], noun: str) -> int | float:
+        try:
+            value = number(text)
+        except ValueError:
+            raise InvalidSetting(f"{self.name} must be {noun}: not {text!r}") from None
+        if self.low is not None and value < self.low:
+            raise InvalidSetting(f"{self.name} must be at least {self.low}: not {value}")
+        if self.high is not None and value > self.high:
+            raise InvalidSetting(f"{self.name} must be at most {self.high}: not {value}")
+        return value
