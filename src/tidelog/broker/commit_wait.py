@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tidelog.broker.pending import Wait
 from tidelog.broker.state import BrokerState
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 
 
-class CommitWait:
+class CommitWait(Wait):
     """`fail` turns the response into one that says the decision did not come about in time."""
 
     __slots__ = ("_fail", "_offset", "_response", "_state")

@@ -147,8 +147,8 @@ class Node:
         connection.last_active_ms = now.monotonic_ms
         try:
             header, position = decode_header(event.frame)
-            served = SERVED[header.api_key]
-            if not served.has_version(header.api_version):
+            served = SERVED.get(header.api_key)
+            if served is None or not served.has_version(header.api_version):
                 raise UnknownVersion(header)
             if header.api_version < served.first_handled:
                 raise DecodeError(f"{served.name} v{header.api_version} is not supported")

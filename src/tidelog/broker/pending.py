@@ -1,29 +1,40 @@
 """Requests that can't be answered yet: one table of rows, each waiting for something with a name.
 
-A row waits for partitions (their high watermark to move) or for a metadata offset to be committed,
-and always has a deadline. Waking a row asks it for its response; it may say "not yet" and stay.
-Rows are plain data: `describe` prints the table, and nothing in it holds a frame's memory.
+A row waits for partitions (their high watermark to move), for a metadata offset to be committed, or
+for a reply that a group coordinator will give by the row's number. Waking a row asks it for its
+response; it may say "not yet" and stay. A row has a deadline, except where the coordinator keeps
+the time. Rows are plain data: `describe` prints them, and none holds a frame's memory.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from math import inf
+from typing import Any
 
 from tidelog.broker.connections import Slot
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset, PartitionKey
 
 
-class Wait(Protocol):
+class Wait(ABC):
     """What is being waited for, and how it ends."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def resume(self, now: Now, *, is_expired: bool) -> Any | None:
         """The response, or None to go on waiting (not an option once expired)."""
 
+    @abstractmethod
     def describe(self) -> str: ...
+
+    def abandoned(self, number: int) -> None:
+        """The client of row `number` is gone."""
+        return
 
 
 class Row:
@@ -76,6 +87,17 @@ class Pending:
         row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
         self._by_offset.append((offset, row))
 
+    def park_on_reply(self, slot: Slot, wait: Wait) -> int:
+        """Wait for `take` with the number that is given here."""
+        return self._add(slot, wait, deadline_ms=inf, partitions=[]).number
+
+    def take(self, number: int) -> Row | None:
+        """The row of that number, which is no longer waiting; None if its client is gone."""
+        row = self._rows.get(number)
+        if row is not None:
+            self.remove(row)
+        return row
+
     def waiting_for(self, key: PartitionKey) -> list[Row]:
         rows = self._by_partition.get(key)
         return list(rows.values()) if rows else []
@@ -108,7 +130,7 @@ class Pending:
                 if not rows:
                     del self._by_partition[key]
         if len(self._deadlines) > 2 * len(self._rows) + 64:
-            live = [(r.deadline_ms, r.number) for r in self._rows.values()]
+            live = [(r.deadline_ms, r.number) for r in self._rows.values() if r.deadline_ms != inf]
             self._deadlines = sorted(live)
 
     def remove_slot(self, slot: Slot) -> None:
@@ -116,6 +138,7 @@ class Pending:
         row = self._by_slot.get(slot)
         if row is not None:
             self.remove(row)
+            row.wait.abandoned(row.number)
 
     def __contains__(self, row: Row) -> bool:
         return row.number in self._rows
@@ -142,5 +165,6 @@ class Pending:
         row = Row(number, slot, wait, deadline_ms=deadline_ms, partitions=partitions)
         self._rows[number] = row
         self._by_slot[slot] = row
-        heappush(self._deadlines, (deadline_ms, number))
+        if deadline_ms != inf:
+            heappush(self._deadlines, (deadline_ms, number))
         return row

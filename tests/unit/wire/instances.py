@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import struct
 from typing import Any
 
@@ -9,6 +11,10 @@ from hypothesis import strategies as st
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages import APIS, Api
+from tidelog.wire.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 from tidelog.wire.parts import Part
 from tidelog.wire.schema import FieldSchema, WireType, schema_of
 
@@ -18,6 +24,9 @@ EVERY_VERSION = [
     for api, kind in EVERY_MESSAGE
     for version in range(api.min_version, api.max_version + 1)
 ]
+
+EMBEDDED: list[type[Any]] = [ConsumerProtocolSubscription, ConsumerProtocolAssignment]
+"""Messages that travel as bytes within others."""
 
 
 def name_of(parameter: object) -> str:
@@ -31,6 +40,22 @@ def class_of(api: Api, kind: str) -> type[Any]:
 
 def versions_of(api: Api) -> st.SearchStrategy[int]:
     return st.integers(api.min_version, api.max_version)
+
+
+def kio_versions(api: Api) -> range:
+    """kio knows nothing of Produce v0-2, which Kafka advertises and refuses."""
+    return range(3 if api.name == "Produce" else api.min_version, api.max_version + 1)
+
+
+def kio_class(api: Api, kind: str, version: int) -> Any:
+    module = importlib.import_module(f"kio.schema.{api.module}.v{version}.{kind}")
+    return getattr(module, class_of(api, kind).__name__)
+
+
+def kio_embedded_class(cls: type[Any], version: int) -> Any:
+    package = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+    module = importlib.import_module(f"kio.schema.{package}.v{version}.data")
+    return getattr(module, cls.__name__)
 
 
 _INTEGERS = {

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from tidelog.broker.fetch_sessions import FetchItem, FetchPlan
+from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.clock import Now
@@ -29,7 +30,7 @@ from tidelog.wire.messages.fetch import (
 _READ_COMMITTED = 1
 
 
-class FetchWait:
+class FetchWait(Wait):
     """A long poll: too few bytes so far."""
 
     __slots__ = ("_fetch",)

@@ -7,6 +7,7 @@ the old. Transactional ids are refused: this release has no transactions.
 
 from __future__ import annotations
 
+from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
@@ -15,7 +16,7 @@ from tidelog.wire.messages.init_producer_id import InitProducerIdRequest, InitPr
 _COMMIT_TIMEOUT_MS = 30_000
 
 
-class ProducerIdWait:
+class ProducerIdWait(Wait):
     """A new block is on its way into the metadata log."""
 
     __slots__ = ("_ids", "_state")

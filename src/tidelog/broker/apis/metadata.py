@@ -6,6 +6,7 @@ never has to come back for a leader. A topic asked for by id is never created.
 
 from __future__ import annotations
 
+from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.topics import TopicSpec
 from tidelog.metadata.image import TopicState
@@ -24,7 +25,7 @@ from tidelog.wire.messages.metadata import (
 _COMMIT_TIMEOUT_MS = 30_000
 
 
-class MetadataWait:
+class MetadataWait(Wait):
     """Topics are being created; `refused` are those that could not be."""
 
     __slots__ = ("_refused", "_request", "_state")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from tidelog.broker.pending import Wait
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.model.clock import Now
@@ -33,7 +34,7 @@ _ACKS_ALL = -1
 Uncommitted = tuple[Leader, Offset, PartitionProduceResponse]
 
 
-class ProduceWait:
+class ProduceWait(Wait):
     """Appended, not yet committed. `uncommitted`: what still has to be, up to which offset."""
 
     __slots__ = ("_response", "_state", "_uncommitted")

@@ -63,13 +63,21 @@ APIS = (
     Api(18, "ApiVersions", "api_versions", 0, 4, 3),
     Api(19, "CreateTopics", "create_topics", 2, 7, 5),
     Api(20, "DeleteTopics", "delete_topics", 1, 6, 4),
+    Api(21, "DeleteRecords", "delete_records", 0, 2, 2),
     Api(22, "InitProducerId", "init_producer_id", 0, 6, 2),
     Api(23, "OffsetForLeaderEpoch", "offset_for_leader_epoch", 2, 4, 4),
+    Api(32, "DescribeConfigs", "describe_configs", 1, 4, 4),
+    Api(33, "AlterConfigs", "alter_configs", 0, 2, 2),
+    Api(35, "DescribeLogDirs", "describe_log_dirs", 1, 5, 2),
+    Api(37, "CreatePartitions", "create_partitions", 0, 3, 2),
     Api(42, "DeleteGroups", "delete_groups", 0, 2, 2),
+    Api(44, "IncrementalAlterConfigs", "incremental_alter_configs", 0, 1, 1),
     Api(47, "OffsetDelete", "offset_delete", 0, 0, None),
     Api(60, "DescribeCluster", "describe_cluster", 0, 2, 0),
+    Api(61, "DescribeProducers", "describe_producers", 0, 0, 0),
     Api(68, "ConsumerGroupHeartbeat", "consumer_group_heartbeat", 0, 1, 0),
     Api(69, "ConsumerGroupDescribe", "consumer_group_describe", 0, 1, 0),
+    Api(75, "DescribeTopicPartitions", "describe_topic_partitions", 0, 0, 0),
 )
 
 API_BY_KEY: dict[int, Api] = {api.key: api for api in APIS}

@@ -1,0 +1,38 @@
+"""What a request leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class GroupRecord(NamedTuple):
+    """One record for `__consumer_offsets`; no value means that the key is no more."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to the request that waits under `ticket`."""
+
+    ticket: int
+    response: Any
+
+
+@dataclass(slots=True)
+class Decision:
+    """Records that are committed together, and replies that are true once they are.
+
+    A reply may leave only when everything the coordinator has decided *so far* is committed, also
+    if this decision has no records: an offset read back is as good as a commit acknowledged.
+    """
+
+    records: list[GroupRecord] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+    def reply(self, ticket: int | None, response: Any) -> None:
+        """Nobody waits under `None`: the connection is gone."""
+        if ticket is not None:
+            self.replies.append(Reply(ticket, response))

@@ -1,0 +1,246 @@
+"""The records of `__consumer_offsets`, in Kafka's own formats, so that Kafka's tools read the topic.
+
+A key is an int16 (the kind of record) and a body; a value is an int16 (its version) and a body; no
+value is a tombstone. Kinds 0-2 are the classic protocol's and the offsets', 3-8 and 16 those of the
+newer protocol (KIP-848). Kind 4 (the partitions of subscribed topics) is read over: newer releases
+of Kafka keep a hash in kind 3 instead, as we do.
+
+Two fields are ours, as tagged fields that others skip: `GroupMetadataValue.is_unsettled` says that
+the generation has no assignment yet, so that the number of a generation is recorded before
+anybody hears it. The rest is Kafka's, field by field.
+"""
+
+from __future__ import annotations
+
+import struct as binary
+from typing import Any
+from uuid import UUID
+
+from tidelog.groups.decision import GroupRecord
+from tidelog.wire.codec import decoder, encode_body
+from tidelog.wire.errors import DecodeError
+from tidelog.wire.schema import (
+    NO_UUID,
+    array,
+    boolean,
+    byte_string,
+    int8,
+    int32,
+    int64,
+    message,
+    schema_of,
+    string,
+    struct,
+    uuid,
+)
+
+_NUMBER = binary.Struct(">h")
+
+
+@message(versions="0")
+class OffsetCommitKey:
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+@message(versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    offset: int = int64()
+    leader_epoch: int = int32(versions="3+", default=-1)
+    metadata: str = string()
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64(versions="1", default=-1)
+    topic_id: UUID = uuid(versions="4+", tag=0, default=NO_UUID)
+
+
+@message(versions="0")
+class GroupMetadataKey:
+    group: str = string()
+
+
+@message
+class MemberMetadata:
+    member_id: str = string()
+    group_instance_id: str | None = string(versions="3+", nullable="3+", default=None)
+    client_id: str = string()
+    client_host: str = string()
+    rebalance_timeout: int = int32(versions="1+", default=-1)
+    session_timeout: int = int32()
+    subscription: bytes = byte_string()
+    assignment: bytes = byte_string()
+
+
+@message(versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable="0+", default=None)
+    leader: str | None = string(nullable="0+", default=None)
+    current_state_timestamp: int = int64(versions="2+", default=-1)
+    members: list[MemberMetadata] = array(MemberMetadata)
+    is_unsettled: bool = boolean(versions="4+", tag=1000, default=False)
+
+
+@message(versions="0")
+class ConsumerGroupMetadataKey:
+    group_id: str = string()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupMetadataValue:
+    epoch: int = int32()
+    metadata_hash: int = int64(tag=0, default=0)
+
+
+@message(versions="0")
+class ConsumerGroupMemberMetadataKey:
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message
+class ClassicProtocol:
+    name: str = string()
+    metadata: bytes = byte_string()
+
+
+@message
+class ClassicMemberMetadata:
+    session_timeout_ms: int = int32()
+    supported_protocols: list[ClassicProtocol] = array(ClassicProtocol)
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupMemberMetadataValue:
+    instance_id: str | None = string(nullable="0+", default=None)
+    rack_id: str | None = string(nullable="0+", default=None)
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: list[str] = array("string")
+    subscribed_topic_regex: str | None = string(nullable="0+", default=None)
+    rebalance_timeout_ms: int = int32(default=-1)
+    server_assignor: str | None = string(nullable="0+", default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = struct(
+        ClassicMemberMetadata, nullable="0+", tag=0, default=None
+    )
+
+
+@message(versions="0")
+class ConsumerGroupTargetAssignmentMetadataKey:
+    group_id: str = string()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMetadataValue:
+    assignment_epoch: int = int32()
+    assignment_timestamp: int = int64(tag=0, default=0)
+
+
+@message(versions="0")
+class ConsumerGroupTargetAssignmentMemberKey:
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message
+class RecordedPartitions:
+    topic_id: UUID = uuid()
+    partitions: list[int] = array("int32")
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMemberValue:
+    topic_partitions: list[RecordedPartitions] = array(RecordedPartitions)
+
+
+@message(versions="0")
+class ConsumerGroupCurrentMemberAssignmentKey:
+    group_id: str = string()
+    member_id: str = string()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupCurrentMemberAssignmentValue:
+    member_epoch: int = int32()
+    previous_member_epoch: int = int32()
+    state: int = int8()
+    assigned_partitions: list[RecordedPartitions] = array(RecordedPartitions)
+    partitions_pending_revocation: list[RecordedPartitions] = array(RecordedPartitions)
+
+
+@message(versions="0")
+class ConsumerGroupRegularExpressionKey:
+    group_id: str = string()
+    regular_expression: str = string()
+
+
+@message(versions="0", flexible="0+")
+class ConsumerGroupRegularExpressionValue:
+    topics: list[str] = array("string")
+    version: int = int64()
+    timestamp: int = int64()
+
+
+Key = (
+    OffsetCommitKey
+    | GroupMetadataKey
+    | ConsumerGroupMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+
+# The numbers are Kafka's. Kind 0 is the offset commit of releases before 0.9: the same bytes as 1.
+_KINDS: dict[int, tuple[type[Key], type[Any]]] = {
+    0: (OffsetCommitKey, OffsetCommitValue),
+    1: (OffsetCommitKey, OffsetCommitValue),
+    2: (GroupMetadataKey, GroupMetadataValue),
+    3: (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    5: (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    6: (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    7: (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    8: (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    16: (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+}
+_NUMBERS: dict[type[Key], int] = {key: number for number, (key, _) in _KINDS.items()}
+
+
+def record(key: Key, value: Any = None) -> GroupRecord:
+    """The bytes of a record; without a value, of a tombstone."""
+    key_bytes = _NUMBER.pack(_NUMBERS[type(key)]) + _body(key, 0)
+    if value is None:
+        return GroupRecord(key_bytes, None)
+    version = schema_of(type(value)).versions.last
+    return GroupRecord(key_bytes, _NUMBER.pack(version) + _body(value, version))
+
+
+def read_record(key: bytes, value: bytes | None) -> tuple[Key, Any] | None:
+    """The key and the value (`None`: a tombstone); nothing for a kind that is not ours to read.
+
+    `DecodeError` where the bytes are not what their kind says.
+    """
+    kinds = _KINDS.get(_number(key))
+    if kinds is None:
+        return None
+    key_type, value_type = kinds
+    read_key: Key = decoder(key_type, 0)(memoryview(key), _NUMBER.size)
+    if value is None:
+        return read_key, None
+    version = _number(value)
+    versions = schema_of(value_type).versions
+    if not versions.holds(version):
+        raise DecodeError(f"{value_type.__name__} of version {version} is from a newer release")
+    return read_key, decoder(value_type, version)(memoryview(value), _NUMBER.size)
+
+
+def _number(data: bytes) -> int:
+    if len(data) < _NUMBER.size:
+        raise DecodeError("a group's record is cut off")
+    return int(_NUMBER.unpack_from(data)[0])
+
+
+def _body(body: Any, version: int) -> bytes:
+    return b"".join(part for part in encode_body(body, version) if isinstance(part, bytes | bytearray))

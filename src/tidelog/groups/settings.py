@@ -1,0 +1,41 @@
+"""The settings that groups obey, under Kafka's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+MAX_PENDING_MEMBERS = 10_000
+"""Member ids of one group that were given out and not used yet. Beyond it, joiners hear an error
+they retry: a flood of half-made joins must not fill the memory."""
+
+MAX_REGEX_LENGTH = 1_000
+"""A subscription's regular expression. Topic names have at most 249 characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """Times in milliseconds; `group_...` rules the classic protocol, `group_consumer_...` the newer."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * _DAY_MS
+    offsets_retention_check_interval_ms: int = 600_000
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 2**31 - 1
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_migration_policy: str = "bidirectional"
+
+    @property
+    def may_upgrade(self) -> bool:
+        """May a classic group become one of the newer protocol while it runs?"""
+        return self.group_consumer_migration_policy in ("bidirectional", "upgrade")
+
+    @property
+    def may_downgrade(self) -> bool:
+        return self.group_consumer_migration_policy in ("bidirectional", "downgrade")
