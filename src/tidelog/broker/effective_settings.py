@@ -20,7 +20,7 @@ class Source(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """One setting with the value in force; `values` are all that were given, the strongest first."""
+    """One setting; `values` are all that were given for it, the one in force first."""
 
     setting: Setting
     values: tuple[tuple[Source, str], ...]

@@ -89,6 +89,8 @@ class Replicas:
                 self._open(topic, state, clean=False)
             except DiskError:
                 self._unopened[key] = (topic, state)
+        for topic_id in dict.fromkeys(delta.configured):
+            self._configure(image, topic_id)
         for topic_id in delta.created:
             topic = image.topic_by_id(topic_id)
             if topic is not None:
@@ -143,6 +145,15 @@ class Replicas:
         self.by_key[state.key] = leader
         self.by_name[state.name] = leader
         return leader
+
+    def _configure(self, image: Image, topic_id: TopicId) -> None:
+        topic = image.topic_by_id(topic_id)
+        if topic is not None:
+            settings = self.settings_of(topic)
+            for state in topic.partitions:
+                leader = self.by_key.get(state.key)
+                if leader is not None:
+                    leader.configure(settings)
 
     def _remove(self, topic_id: TopicId, name: str) -> None:
         for key in [key for key in self.by_key if key.topic_id == topic_id]:

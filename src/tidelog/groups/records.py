@@ -5,9 +5,9 @@ value is a tombstone. Kinds 0-2 are the classic protocol's and the offsets', 3-8
 newer protocol (KIP-848). Kind 4 (the partitions of subscribed topics) is read over: newer releases
 of Kafka keep a hash in kind 3 instead, as we do.
 
-Two fields are ours, as tagged fields that others skip: `GroupMetadataValue.is_unsettled` says that
-the generation has no assignment yet, so that the number of a generation is recorded before
-anybody hears it. The rest is Kafka's, field by field.
+One field is ours, a tagged one that others skip: `GroupMetadataValue.is_unsettled` says that the
+generation has no assignment (yet). So the number of a generation is recorded before anybody hears
+it, and is never given out twice. The rest is Kafka's, field by field.
 """
 
 from __future__ import annotations

@@ -41,11 +41,6 @@ class Timers:
     def cancel(self, key: TimerKey) -> None:
         self._deadlines.pop(key, None)
 
-    def cancel_group(self, group_id: str) -> None:
-        """All timers of a group that is no more, or no more of that kind."""
-        for key in [key for key in self._deadlines if key.group_id == group_id]:
-            del self._deadlines[key]
-
     def next_deadline(self) -> float | None:
         self._settle_top()
         return self._heap[0][0] if self._heap else None

@@ -19,7 +19,17 @@ from tidelog.model.settings import TopicSettings
 class Leader:
     """Everything a request may do to a partition goes through here."""
 
-    __slots__ = ("_is_flushed_first", "_reported", "is_gone", "key", "leader_epoch", "log", "name")
+    __slots__ = (
+        "_is_flushed_first",
+        "_reported",
+        "_safeguards",
+        "_watermark_floor",
+        "is_gone",
+        "key",
+        "leader_epoch",
+        "log",
+        "name",
+    )
 
     def __init__(
         self,
@@ -35,13 +45,28 @@ class Leader:
         self.log = log
         self.is_gone = False
         self._reported = 0
-        self._is_flushed_first = (
-            settings.flush_policy == "ack" and Safeguard.FLUSH_BEFORE_ACK in safeguards
-        )
+        self._safeguards = safeguards
+        self._watermark_floor = Offset(0)
+        self._is_flushed_first = self._flushes_first(settings)
+
+    def configure(self, settings: TopicSettings) -> None:
+        """New settings, while the partition is in use.
+
+        From `os` to `ack` the watermark must not fall back to what is flushed: clients have seen
+        what lies above. It stays until the flushed end has caught up.
+        """
+        self._watermark_floor = self.high_watermark
+        self._is_flushed_first = self._flushes_first(settings)
+        self.log.configure(settings)
+
+    def _flushes_first(self, settings: TopicSettings) -> bool:
+        return settings.flush_policy == "ack" and Safeguard.FLUSH_BEFORE_ACK in self._safeguards
 
     @property
     def high_watermark(self) -> Offset:
-        return self.log.flushed_offset if self._is_flushed_first else self.log.log_end_offset
+        if self._is_flushed_first:
+            return max(self.log.flushed_offset, self._watermark_floor)
+        return self.log.log_end_offset
 
     @property
     def waits_for_flush(self) -> bool:

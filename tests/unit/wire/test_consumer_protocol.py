@@ -9,7 +9,6 @@ from aiokafka.coordinator.protocol import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.consumer.group import ConsumerProtocolSubscription as TheirSubscription
 
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.consumer_protocol import (
@@ -57,14 +56,6 @@ def test_aiokafka_and_we_read_each_other() -> None:
     read = ConsumerProtocolMemberAssignment.decode(encode_assignment(ASSIGNMENT, 0))
     assert read.assignment == [("orders", [1, 2])]
     assert decode_assignment(read.encode()) == ASSIGNMENT
-
-
-@pytest.mark.parametrize("version", range(LAST_VERSION + 1))
-def test_kafka_python_and_we_read_each_other(version: int) -> None:
-    ours = encode_subscription(SUBSCRIPTION, version)
-    read = TheirSubscription.decode(ours)
-    assert read.topics == SUBSCRIPTION.topics
-    assert read.encode(version=version) == ours
 
 
 def test_what_an_old_version_has_no_room_for_gets_its_default() -> None:

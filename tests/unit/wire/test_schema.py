@@ -29,7 +29,6 @@ from tidelog.wire.schema import (
     string,
 )
 
-
 UNKNOWN_TO_KAFKA_PYTHON = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 """It does not speak the newer group protocol; `test_schema_kio.py` looks at these."""
 

@@ -7,20 +7,16 @@ really has.
 from __future__ import annotations
 
 from tidelog.broker.commit_wait import CommitWait
+from tidelog.broker.effective_settings import topic_effective
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.topics import TopicOutcome, TopicSpec
 from tidelog.model.errors import ErrorCode
-from tidelog.model.settings import SETTINGS
 from tidelog.wire.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-
-_SOURCE_TOPIC = 1
-_SOURCE_NODE = 4
-_SOURCE_DEFAULT = 5
 
 
 def handle(
@@ -72,27 +68,16 @@ def _result(state: BrokerState, spec: TopicSpec, outcome: TopicOutcome) -> Creat
 
 
 def _configs(state: BrokerState, spec: TopicSpec) -> list[CreatableTopicConfigs]:
-    defaults = state.config.topic_defaults
-    configs: list[CreatableTopicConfigs] = []
-    for setting in SETTINGS:
-        if setting.scope != "topic":
-            continue
-        value: object = setting.default
-        source = _SOURCE_DEFAULT
-        if setting.name in spec.configs:
-            value, source = spec.configs[setting.name], _SOURCE_TOPIC
-        elif setting.name in defaults:
-            value, source = defaults[setting.name], _SOURCE_NODE
-        configs.append(
-            CreatableTopicConfigs(
-                name=setting.name,
-                value=str(value),
-                read_only=False,
-                config_source=source,
-                is_sensitive=False,
-            )
+    return [
+        CreatableTopicConfigs(
+            name=row.setting.name,
+            value=row.value,
+            read_only=False,
+            config_source=row.source,
+            is_sensitive=False,
         )
-    return configs
+        for row in topic_effective(state.config, spec.configs)
+    ]
 
 
 def _fail_created(response: CreateTopicsResponse, error: ErrorCode) -> None:

@@ -32,7 +32,7 @@ def handle(
             for resource, outcome in zip(resources, outcomes, strict=True)
         ]
     )
-    return respond(state, call, response, offset)  # type: ignore[no-any-return]
+    return respond(state, call, response, offset)
 
 
 def _change(resource: AlterConfigsResource) -> ResourceChange:

@@ -6,12 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.broker.apis import (
+    alter_configs,
     api_versions,
+    create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
     fetch,
     find_coordinator,
+    incremental_alter_configs,
     init_producer_id,
     list_offsets,
     metadata,
@@ -34,7 +40,13 @@ HANDLERS: dict[int, Handler] = {
     20: delete_topics.handle,
     22: init_producer_id.handle,
     23: offset_for_leader_epoch.handle,
+    32: describe_configs.handle,
+    33: alter_configs.handle,
+    35: describe_log_dirs.handle,
+    37: create_partitions.handle,
+    44: incremental_alter_configs.handle,
     60: describe_cluster.handle,
+    75: describe_topic_partitions.handle,
 }
 
 assert HANDLERS.keys() == SERVED.keys()

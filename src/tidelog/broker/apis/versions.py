@@ -34,7 +34,13 @@ _ROWS = (
     ServedApi(20, "DeleteTopics", 1, 6),
     ServedApi(22, "InitProducerId", 0, 5),
     ServedApi(23, "OffsetForLeaderEpoch", 2, 4),
+    ServedApi(32, "DescribeConfigs", 1, 4),
+    ServedApi(33, "AlterConfigs", 0, 2),
+    ServedApi(35, "DescribeLogDirs", 1, 4),
+    ServedApi(37, "CreatePartitions", 0, 3),
+    ServedApi(44, "IncrementalAlterConfigs", 0, 1),
     ServedApi(60, "DescribeCluster", 0, 2),
+    ServedApi(75, "DescribeTopicPartitions", 0, 0),
 )
 
 SERVED: dict[int, ServedApi] = {row.key: row for row in _ROWS}

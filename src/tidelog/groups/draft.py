@@ -1,0 +1,141 @@
+"""A decision on one classic group, while it is being made.
+
+The group's recorded generation must not change before its record is in the log, and yet a decision
+often has several steps (three members leave, so the rest has joined, so a generation begins). So
+the steps work on `Draft.generation`, and one record of the outcome closes the draft.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from tidelog.groups.decision import Decision
+from tidelog.groups.group import ClassicGroup, ClassicState, Generation, state_of
+from tidelog.groups.members import Candidate, Member, Protocols
+from tidelog.groups.records import GroupMetadataKey, record
+from tidelog.groups.settings import GroupSettings
+from tidelog.groups.timers import TimerKey, Timers
+from tidelog.groups.topics import Topics
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+
+SESSION = "session"
+REBALANCE = "rebalance"
+SYNC = "sync"
+PENDING = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every decision has at hand."""
+
+    settings: GroupSettings
+    random: Random
+    timers: Timers
+    topics: Topics
+
+    def new_member_id(self, prefix: str) -> str:
+        return f"{prefix}-{UUID(int=self.random.getrandbits(128), version=4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what its version of the request is able to understand."""
+
+    client_id: str
+    client_host: str
+    requires_member_id: bool = False
+    """The two-step join of KIP-394 (JoinGroup v4+)."""
+    may_skip_assignment: bool = False
+    """A leader that can be told not to assign anew (JoinGroup v9+, KIP-814)."""
+
+
+class Draft:
+    """One decision on `group`. Soft state is changed in place, the generation only here."""
+
+    def __init__(self, desk: Desk, now: Now, group: ClassicGroup) -> None:
+        self.desk = desk
+        self.now = now
+        self.group = group
+        self.generation = group.generation
+        self.decision = Decision()
+
+    @property
+    def state(self) -> ClassicState:
+        return state_of(self.group, self.generation)
+
+    def reply(self, ticket: int | None, response: Any) -> None:
+        self.decision.reply(ticket, response)
+
+    def change(self, **changes: Any) -> None:
+        """The generation with some fields different, as of now."""
+        self.generation = dataclasses.replace(
+            self.generation, state_timestamp=self.now.wall_ms, **changes
+        )
+
+    def close(self) -> Decision:
+        """The decision, with the record of the outcome if the generation has changed."""
+        if self.generation is not self.group.generation:
+            key = GroupMetadataKey(group=self.group.group_id)
+            self.decision.records.insert(0, record(key, self.generation.recorded()))
+        return self.decision
+
+    # Members, whether of the generation or on their way into the next.
+
+    def candidate(self, member_id: str) -> Candidate | None:
+        gathering = self.group.gathering
+        return gathering.candidates.get(member_id) if gathering else None
+
+    def knows(self, member_id: str) -> bool:
+        return member_id in self.generation.members or self.candidate(member_id) is not None
+
+    def static_member_id(self, instance_id: str) -> str | None:
+        gathering = self.group.gathering
+        joining = gathering.statics.get(instance_id) if gathering else None
+        return joining or self.generation.statics.get(instance_id)
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Is this who they say they are?"""
+        if instance_id is not None:
+            owner = self.static_member_id(instance_id)
+            if owner is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.NONE if owner == member_id else ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if self.knows(member_id) else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def everybody(self) -> list[Member | Candidate]:
+        """A candidate stands for the member it was."""
+        gathering = self.group.gathering
+        candidates = gathering.candidates if gathering else {}
+        stayed = [m for m in self.generation.members.values() if m.member_id not in candidates]
+        return [*stayed, *candidates.values()]
+
+    def supported(self) -> list[Protocols]:
+        """What every member is able to do."""
+        return [
+            one.protocols if isinstance(one, Candidate) else self.group.protocols_of(one)
+            for one in self.everybody()
+        ]
+
+    def max_rebalance_timeout_ms(self) -> int:
+        """The slowest member's time is everybody's."""
+        return max((one.rebalance_timeout_ms for one in self.everybody()), default=0)
+
+    # Timers.
+
+    def arm(self, kind: str, delay_ms: float, member_id: str = "") -> None:
+        key = TimerKey(kind, self.group.group_id, member_id)
+        self.desk.timers.arm(key, self.now.monotonic_ms + delay_ms)
+
+    def disarm(self, kind: str, member_id: str = "") -> None:
+        self.desk.timers.cancel(TimerKey(kind, self.group.group_id, member_id))
+
+    def heard_of(self, member_id: str) -> None:
+        """The member lives: its session starts over."""
+        one = self.candidate(member_id) or self.generation.members.get(member_id)
+        if one is not None:
+            self.arm(SESSION, one.session_timeout_ms, member_id)
