@@ -83,6 +83,10 @@ class RawClient:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    def set_timeout(self, seconds: float) -> None:
+        """For those who expect to wait in vain."""
+        self._socket.settimeout(seconds)
+
     # --- bytes --------------------------------------------------------------------------------
 
     def send_bytes(self, data: bytes | bytearray | memoryview) -> None:
@@ -256,9 +260,7 @@ def fetch_request(
     min_bytes: int = 1,
     max_bytes: int = 1 << 26,
 ) -> FetchRequest:
-    asked = FetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
-    )
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,

@@ -8,7 +8,7 @@ import time
 
 from tidelog.bench.figures import Latencies, Outcome
 from tidelog.bench.jobs import ClientConsumeJob, ClientProduceJob
-from tidelog.bench.pace import sharpen_timers
+from tidelog.bench.pace import BACKLOG_SECONDS, sharpen_timers
 from tidelog.bench.pump import DRAIN_SECONDS, ServerGone
 from tidelog.bench.rdkafka import CONSUMER, OFFSET_BEGINNING, PRODUCER, Client, Message
 from tidelog.bench.window import Window
@@ -29,7 +29,7 @@ _THROUGHPUT = {
 _LOW_LATENCY = {"linger.ms": "0", "socket.nagle.disable": "true"}
 
 _CONSUME = {
-    "fetch.message.max.bytes": "8388608",
+    "fetch.message.max.bytes": "1048576",
     "fetch.max.bytes": "52428800",
     "queued.min.messages": "1000000",
     "queued.max.messages.kbytes": "524288",
@@ -135,7 +135,7 @@ def _produce_paced(job: ClientProduceJob) -> Outcome:
 
 
 def _finish(client: Client, reports: _Reports, sent: int) -> None:
-    give_up = time.monotonic() + DRAIN_SECONDS
+    give_up = time.monotonic() + BACKLOG_SECONDS
     while len(reports.latencies) < sent and time.monotonic() < give_up:
         time.sleep(0.01)
     reports.is_wanted = False

@@ -30,7 +30,7 @@ LATENCY_RATE = 5_000
 REQUEST_CONNECTIONS = 50
 MANY_PARTITIONS = 1_000
 MANY_CONNECTIONS = 500
-EXPECTED_BYTES_PER_SECOND = 1.5e9
+EXPECTED_BYTES_PER_SECOND = 1.2e9
 """How fast a server may fill page cache: what `touch_memory` provides for."""
 
 
@@ -49,7 +49,7 @@ class Scale:
     starts: int
 
 
-FULL = Scale(seconds=2.0, rounds=3, log_bytes=10**9, loaded_bytes=10**10, starts=5)
+FULL = Scale(seconds=1.5, rounds=3, log_bytes=10**9, loaded_bytes=10**10, starts=5)
 QUICK = Scale(seconds=1.0, rounds=1, log_bytes=4 * 10**8, loaded_bytes=10**9, starts=3)
 
 

@@ -19,7 +19,7 @@ from tidelog.bench.jobs import (
     job_to_json,
 )
 
-_GRACE_SECONDS = 120.0
+_GRACE_SECONDS = 240.0
 """Beyond its window: connecting, warming up, and waiting for the last answers."""
 
 

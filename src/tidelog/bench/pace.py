@@ -1,7 +1,8 @@
 """Open loop: requests leave at their due times whether or not the last one was answered.
 
 Latency counts from the moment a request was *due*, so a server that stalls is charged for every
-request the stall delays, not only for the one it was holding.
+request the stall delays, not only for the one it was holding. A server that can't keep up at all
+shows it: what its socket does not take waits here, and its waiting counts.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 from tidelog.bench.figures import Latencies, Outcome
 from tidelog.bench.jobs import PaceJob, read_frames
-from tidelog.bench.pump import DRAIN_SECONDS, ServerGone, connect
+from tidelog.bench.pump import ServerGone, connect
 from tidelog.bench.window import Window
 
 _LENGTH = struct.Struct(">i")
 _PR_SET_TIMERSLACK = 29
 _BUFFER_BYTES = 64 << 10
+BACKLOG_SECONDS = 120.0
+"""How long to wait for a server that flushes record by record and has fallen seconds behind."""
 
 
 def sharpen_timers() -> None:
@@ -37,19 +40,31 @@ class Pacer:
         self._due: deque[float] = deque()
         self._buffer = bytearray(_BUFFER_BYTES)
         self._have = 0
+        self._unsent = bytearray()
         self.answered = 0
         self.first_response = b""
 
     def send(self, due: float) -> None:
         self._due.append(due)
-        if self._sock.send(self._frame) < len(self._frame):
-            raise ServerGone("the server reads slower than the paced rate")
+        self._unsent += self._frame
+        self._send_rest()
+
+    def _send_rest(self) -> None:
+        try:
+            del self._unsent[: self._sock.send(self._unsent)]
+        except BlockingIOError:
+            return
 
     def wait(self, until: float) -> list[float]:
         """Answers that arrive before `until`: the latency of each."""
         timeout = max(0.0, until - time.monotonic())
-        if not select.select([self._sock], [], [], timeout)[0]:
-            return []
+        unsent = [self._sock] if self._unsent else []
+        readable, writable, _ = select.select([self._sock], unsent, [], timeout)
+        if writable:
+            self._send_rest()
+        return self._receive() if readable else []
+
+    def _receive(self) -> list[float]:
         count = self._sock.recv_into(memoryview(self._buffer)[self._have :])
         if not count:
             raise ServerGone("the server closed the connection")
@@ -68,16 +83,19 @@ class Pacer:
         self.answered += len(latencies)
         return latencies
 
-    def finish(self) -> None:
-        give_up = time.monotonic() + DRAIN_SECONDS
+    def finish(self) -> list[float]:
+        """The latencies of all that is still under way."""
+        give_up = time.monotonic() + BACKLOG_SECONDS
+        latencies: list[float] = []
         while self._due:
             if time.monotonic() > give_up:
-                raise ServerGone(f"no answer for {DRAIN_SECONDS:.0f} s")
-            self.wait(give_up)
+                raise ServerGone(f"no answer for {BACKLOG_SECONDS:.0f} s")
+            latencies += self.wait(give_up)
+        return latencies
 
 
 def pace(job: PaceJob) -> Outcome:
-    """Latencies of the answers that arrived within the window."""
+    """Latencies of the requests that were due within the window, however late their answers."""
     sharpen_timers()
     pacer = Pacer(job)
     window = Window(seconds=job.seconds, server_pid=job.server_pid)
@@ -91,7 +109,7 @@ def pace(job: PaceJob) -> Outcome:
         latencies += pacer.wait(next_due)
         if not window.has_begun:
             latencies.clear()
-    pacer.finish()
+    latencies += pacer.finish()
     return window.outcome(
         total_requests=pacer.answered,
         records_per_request=1,

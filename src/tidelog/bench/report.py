@@ -23,7 +23,9 @@ def shown(value: float | None) -> str:
         return f"{value:,.0f}"
     if value >= 100:
         return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
 def columns(*, has_kafka: bool) -> list[str]:

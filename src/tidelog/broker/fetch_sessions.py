@@ -126,6 +126,10 @@ class FetchSessions:
             for partition in topic.partitions:
                 session.items.pop((topic.topic, topic.topic_id, partition), None)
         self._partitions += len(session.items) - before
+        while self._partitions > MAX_FETCH_SESSION_PARTITIONS:
+            self._drop(next(iter(self._sessions)))
+        if session.session_id not in self._sessions:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         return FetchPlan(list(session.items.values()), session, is_incremental=True)
 
     def _open(self, items: list[FetchItem]) -> FetchSession | None:

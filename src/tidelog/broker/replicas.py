@@ -93,8 +93,9 @@ class Replicas:
             self._configure(image, topic_id)
         for topic_id in delta.created:
             topic = image.topic_by_id(topic_id)
-            if topic is not None:
-                touched.append(self._disk.directory(_topic_directory(topic.name, topic_id)))
+            path = "" if topic is None else _topic_directory(topic.name, topic_id)
+            if topic is not None and self._disk.exists(path):
+                touched.append(self._disk.directory(path))
                 touched.append(self._disk.directory(TOPICS_DIRECTORY))
         for topic_id, name in delta.removed.items():
             self._remove(topic_id, name)
@@ -163,7 +164,10 @@ class Replicas:
                 del self.by_name[leader.name]
         for key in [key for key in self._unopened if key.topic_id == topic_id]:
             del self._unopened[key]
-        self._disk.delete(_topic_directory(name, topic_id))
+        try:
+            self._disk.delete(_topic_directory(name, topic_id))
+        except DiskError:
+            pass  # the next start finishes it
 
     def _sweep(self, image: Image) -> list[str]:
         """Finish deletions that a crash interrupted; leave alone what no record explains."""

@@ -96,9 +96,17 @@ class BrokerState:
             self.storage_error = str(error) or type(error).__name__
 
     def commit(self, decision: Decision[Any], now: Now) -> Offset | ErrorCode:
-        """Put a decision into the metadata log; it is true once the offset is committed."""
+        """Put a decision into the metadata log; it is true once the offset is committed.
+
+        A decision without records was made on facts that may not be committed themselves: it is
+        true once they are.
+        """
+        if not decision.records and self.journal.last_offset < self.journal.committed_offset:
+            return self.journal.last_offset
         if self.node_is_read_only:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if not decision.records:
+            return self.journal.last_offset
         try:
             offset = self.journal.append(decision.records, now.wall_ms)
         except DiskFull:

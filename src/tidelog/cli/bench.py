@@ -81,18 +81,17 @@ def bench(
     if seconds is not None:
         scale = replace(scale, seconds=seconds)
     started_at = datetime.now().astimezone()
-    console = aside()
+    steps = ["the start"]
     try:
-        with console.status("starting") as status:
-            run = run_suite(
-                names,
-                scale=scale,
-                kafka_dir=kafka,
-                bootstrap=bootstrap,
-                say=lambda step: status.update(f"measured {step}"),
-            )
+        with aside().status("starting") as status:
+
+            def say(step: str) -> None:
+                steps.append(step)
+                status.update(f"measured {step}")
+
+            run = run_suite(names, scale=scale, kafka_dir=kafka, bootstrap=bootstrap, say=say)
     except (LibraryMissing, LoadFailed, ServerFailed, WrongAnswer) as error:
-        report_error(str(error))
+        report_error(f"{error} (after {steps[-1]})")
         raise typer.Exit(1) from None
     _show(run, started_at, json)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -77,11 +78,11 @@ def decide_create_topics(
     """Each topic is created or refused on its own."""
     records: list[MetadataRecord] = []
     outcomes: list[TopicOutcome] = []
-    names = [spec.name for spec in specs]
+    times_named = Counter(spec.name for spec in specs)
     room = rules.max_partitions - image.partition_count
     for spec in specs:
         try:
-            if names.count(spec.name) > 1:
+            if times_named[spec.name] > 1:
                 raise _Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
             replicas = _checked_placement(image, spec, rules=rules, room=room, random=random)
         except _Refused as refused:

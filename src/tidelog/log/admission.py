@@ -5,6 +5,7 @@ HOT PATH: once per produced batch; reads 61 bytes of it and checksums the rest.
 
 from __future__ import annotations
 
+from tidelog.log.segment import MAX_RELATIVE_OFFSET
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER
 from tidelog.model.settings import TopicSettings
@@ -22,6 +23,8 @@ from tidelog.wire.batch import (
 )
 
 _MAX_COMPRESSION = 4
+_SMALLEST_RECORD_BYTES = 7
+"""Size, attributes, two deltas, three empty lengths: a byte each."""
 _ODD_ATTRIBUTES = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
@@ -29,6 +32,7 @@ def check_batches(records: memoryview, settings: TopicSettings) -> list[BatchHea
     """The header of each batch in `records`, or why they are refused."""
     headers: list[BatchHeader] = []
     position, end = 0, len(records)
+    count = 0
     while position < end:
         if end - position < HEADER_BYTES:
             return ErrorCode.CORRUPT_MESSAGE
@@ -50,7 +54,8 @@ def check_batches(records: memoryview, settings: TopicSettings) -> list[BatchHea
             return refusal
         headers.append(header)
         position += size
-    if not headers:
+        count += header.records_count
+    if not headers or count > MAX_RELATIVE_OFFSET:
         return ErrorCode.INVALID_RECORD
     return ErrorCode.RECORD_LIST_TOO_LARGE if end > settings.segment_bytes else headers
 
@@ -60,8 +65,13 @@ def _refusal(header: BatchHeader) -> ErrorCode | None:
     attributes = header.attributes
     if header.records_count <= 0 or header.last_offset_delta != header.records_count - 1:
         return ErrorCode.INVALID_RECORD
-    if attributes & COMPRESSION_MASK > _MAX_COMPRESSION:
+    compression = attributes & COMPRESSION_MASK
+    if compression > _MAX_COMPRESSION:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if not compression and header.records_count * _SMALLEST_RECORD_BYTES > (
+        header.size - HEADER_BYTES
+    ):
+        return ErrorCode.INVALID_RECORD
     if attributes & _ODD_ATTRIBUTES:
         if attributes & CONTROL_BIT:
             return ErrorCode.INVALID_RECORD

@@ -161,6 +161,7 @@ class Log:
             old.finish_indexes()
             snapshot = self.directory.save_producers(self.producers, end)
         except DiskError:
+            old.is_active = True
             self.directory.delete_segment(end)
             raise
         self._segments.append(new)

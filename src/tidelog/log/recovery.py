@@ -27,6 +27,7 @@ from tidelog.log.paths import LOG, offset_path
 from tidelog.log.producers import Producers
 from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
 from tidelog.model.safeguards import Safeguard
+from tidelog.wire.batch import MAGIC
 
 _COPY_BYTES = 1024 * 1024
 MAX_OFFSET = 2**63 - 1
@@ -233,7 +234,9 @@ class _Recovery:
         """Above the mark: whether all of it is readable and in place."""
         segment.trusted_from = position
         epochs = self.home.epochs
-        for at, header in scan.walk_checked(segment.file, position, segment.size):
+        is_checked = Safeguard.TORN_TAIL_CUT in self.home.safeguards
+        walk = scan.walk_checked if is_checked else scan.walk
+        for at, header in walk(segment.file, position, segment.size):
             is_in_place = (
                 header is not None
                 and header.base_offset == self.due
@@ -323,11 +326,12 @@ class _Recovery:
     def _keep_torn_tail(self, segment: Segment, position: int) -> None:
         """Ablation only: what a log without this safeguard would do."""
         header = segment.torn_header_at(position)
-        if header is not None and header.base_offset == self.due:
-            self.due = header.next_offset
-            segment.end_offset = self.due
-        else:
+        if header is None or header.base_offset != self.due or header.magic != MAGIC:
             segment.cut(position, self.due)
+            return
+        self.due = segment.end_offset = header.next_offset
+        segment.size = position + header.size
+        segment.file.truncate(segment.size)
 
     # --- what follows from the log ------------------------------------------------------------
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 MIN_REQUEST_BYTES = 8
 """api key, api version, correlation id: less than this is no request."""
 
-MAX_RESPONSE_PARTITIONS = 100_000
-"""A request naming more partitions than this is refused as malformed."""
+MAX_REQUEST_ELEMENTS = 250_000
+"""Array elements one request may decode to, all arrays together; more is refused as malformed.
+Twice what naming every partition of a large node takes, and at worst about 100 MB of objects."""
 
 MAX_DECODED_ELEMENTS = 1_000_000
-"""Array elements one request may decode to, all arrays together. The byte budget (an element needs
-at least one byte of the frame) usually bites first."""
+"""The same for whatever is no request: a response, a batch's records. The byte budget (an element
+needs at least one byte of the frame) usually bites first."""
 
 MAX_TOPIC_NAME = 249
 """Kafka's limit: leaves room for `-<partition>` in a file name of 255 bytes."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from tidelog.broker.effects import Part
-from tidelog.log.disk import FileSpan
+from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.ids import ConnectionId
 from tidelog.runtime.file_disk import OpenFile
 from tidelog.wire.errors import DecodeError
@@ -26,6 +26,15 @@ SENDFILE_FROM_BYTES = 256 * 1024
 
 _MAX_PARTS = 64
 """Buffers per `sendmsg`; the kernel's own limit is 1024."""
+
+_MAX_READ_BYTES = 512 * 1024
+"""File contents in memory per connection: a client that never reads costs no more than this."""
+
+
+CLOSING_GRACE_S = 10.0
+"""How long a client that is to be sent away may take to read its last responses."""
+
+_SHORT_FILE = "a file is shorter than the log believes"
 
 
 class SocketConnection:
@@ -116,7 +125,9 @@ class SocketConnection:
 
     def close_after_output(self) -> None:
         self._is_closing = True
-        if not self._output:
+        if self._output:
+            self._loop.call_later(CLOSING_GRACE_S, self._lose, "closed by the node, unread")
+        else:
             self._lose("closed by the node")
 
     def _on_writable(self) -> None:
@@ -133,7 +144,7 @@ class SocketConnection:
         except (BlockingIOError, InterruptedError):
             self._wait_for_room()
             return
-        except OSError as error:
+        except (OSError, DiskError) as error:
             self._lose(str(error))
             return
         if self._is_writing:
@@ -153,15 +164,16 @@ class SocketConnection:
     def _send_bytes(self) -> None:
         """As many small parts as there are in a row, in one call."""
         buffers: list[bytes | bytearray | memoryview] = []
-        flags = 0
+        flags = gathered = 0
         output = self._output
         for index in range(min(len(output), _MAX_PARTS)):
             part = output[index]
             if isinstance(part, FileSpan):
-                if part.size >= SENDFILE_FROM_BYTES:
+                if part.size >= SENDFILE_FROM_BYTES or gathered >= _MAX_READ_BYTES:
                     flags = socket.MSG_MORE
                     break
-                part = output[index] = part.read()
+                part = output[index] = _content(part)
+            gathered += len(part)
             buffers.append(part)
         sent = self._socket.sendmsg(buffers, [], flags)
         while sent:
@@ -180,7 +192,7 @@ class SocketConnection:
         assert isinstance(file, OpenFile)
         sent = os.sendfile(self._fd, file.fileno(), span.position, span.size)
         if sent == 0:
-            raise OSError("a file is shorter than the log believes")
+            raise OSError(_SHORT_FILE)
         if sent == span.size:
             self._output.popleft()
         else:
@@ -203,3 +215,11 @@ class SocketConnection:
             self._is_writing = False
         self._socket.close()
         self._on_lost(self.connection_id, reason)
+
+
+def _content(span: FileSpan) -> bytes:
+    """All of it: the length is on its way to the client already."""
+    data = span.read()
+    if len(data) != span.size:
+        raise OSError(_SHORT_FILE)
+    return data

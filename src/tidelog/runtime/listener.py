@@ -15,6 +15,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 
 _BACKLOG = 1024
+_ACCEPTS_PER_TURN = 64
+"""A flood of connections must not keep the loop from those that are open."""
+
 _RESERVED_DESCRIPTORS = 128
 """For files, the loop and the process itself; log files take theirs from the other half."""
 
@@ -32,7 +35,7 @@ class Listener:
     ) -> None:
         self._loop = loop
         self._on_connection = on_connection
-        self._spare = os.open("/dev/null", os.O_RDONLY)
+        self._spare: int | None = os.open("/dev/null", os.O_RDONLY)
         self._socket = _bound_socket(host, port)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
@@ -44,31 +47,41 @@ class Listener:
     def close(self) -> None:
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        os.close(self._spare)
+        if self._spare is not None:
+            os.close(self._spare)
 
     def _on_readable(self) -> None:
-        while True:
+        for _ in range(_ACCEPTS_PER_TURN):
             try:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
-                    raise
-                self._shed_one()
-                return
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self._shed_one()
+                return  # any other is the fault of the connection that was to be
+            try:
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError:
+                sock.close()
+                continue
             self._on_connection(sock, f"{address[0]}:{address[1]}")
 
     def _shed_one(self) -> None:
-        """Accept with the spare descriptor, only to close."""
-        os.close(self._spare)
+        """Accept with the spare descriptor, only to close. The flush thread may be quicker to take
+        it: then there is none until the next time."""
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+            try:
+                self._socket.accept()[0].close()
+            except OSError:
+                pass
         try:
-            self._socket.accept()[0].close()
+            self._spare = os.open("/dev/null", os.O_RDONLY)
         except OSError:
             pass
-        self._spare = os.open("/dev/null", os.O_RDONLY)
 
 
 def raise_descriptor_limit() -> int:

@@ -92,6 +92,9 @@ class Service:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
         self._flusher = Flusher(self._flush_done_in_thread)
+        self._is_flushing = False
+        self._is_stopping = False
+        self._is_broken = False
         self.stopped: asyncio.Future[None] = loop.create_future()
         self.listener = _listen(loop, options, self._on_connection)
         self._node = self._make_node()
@@ -100,7 +103,7 @@ class Service:
             CloseConnection: self._close,
             PauseReading: self._pause,
             ResumeReading: self._resume,
-            StartFlush: self._flusher.flush,
+            StartFlush: self._flush,
             Report: self._report,
             Stop: self._stop,
         }
@@ -113,15 +116,33 @@ class Service:
             raise ServeError(str(error)) from None
         self._perform(effects)
         self._arm_timer()
-        self.listener.start()
+        try:
+            self.listener.start()
+        except OSError as error:
+            raise _not_listening(self._options, error) from None
 
     def request_stop(self) -> None:
-        if not self.stopped.done():
+        """Not while a flush is under way: were it to fail, the stop's own flush of the same file
+        would succeed, since the kernel reports such an error once."""
+        self._is_stopping = True
+        if not self._is_flushing:
             self._step(StopRequested())
+
+    def on_defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """*We are wrong*: what the node believes can't be trusted, so nothing more is done with it,
+        and there will be no clean mark. The next start recovers from the disk."""
+        log.critical("a defect: %s", context.get("message"), exc_info=context.get("exception"))
+        self._is_broken = True
+        if not self.stopped.done():
+            self.stopped.set_exception(
+                ServeError("stopped by a defect in Tidelog, told above; a restart recovers")
+            )
 
     # --- events -------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
+        if self._is_broken:
+            return
         self._perform(self._node.step(_now(), event))
         self._arm_timer()
 
@@ -154,9 +175,15 @@ class Service:
 
     def _flush_done_in_thread(self, event: FlushDone) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._step, event)
+            self._loop.call_soon_threadsafe(self._on_flush_done, event)
         except RuntimeError:  # the loop has ended: nobody waits for the flush
             pass
+
+    def _on_flush_done(self, event: FlushDone) -> None:
+        self._is_flushing = False
+        self._step(event)
+        if self._is_stopping:
+            self._step(StopRequested())
 
     def _arm_timer(self) -> None:
         deadline_ms = self._node.next_deadline()
@@ -202,6 +229,11 @@ class Service:
         if connection is not None:
             connection.resume()
 
+    def _flush(self, effect: StartFlush) -> None:
+        if not self._is_stopping:  # the stop flushes everything itself
+            self._is_flushing = True
+            self._flusher.flush(effect)
+
     def _report(self, effect: Report) -> None:
         log.log(_LEVELS[effect.level], "%s", effect.text)
 
@@ -233,14 +265,17 @@ class Service:
 async def _serve(options: ServeOptions) -> None:
     loop = asyncio.get_running_loop()
     service = Service(loop, options)
+    loop.set_exception_handler(service.on_defect)
     service.start()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, service.request_stop)
     gc.freeze()
     sys.stdout.write(f"ready {options.host}:{service.listener.port}\n")
     sys.stdout.flush()
-    await service.stopped
-    service.shut_down()
+    try:
+        await service.stopped
+    finally:
+        service.shut_down()
 
 
 def _run(main: Any) -> None:
@@ -265,10 +300,14 @@ def _listen(
     try:
         return Listener(loop, options.host, options.port, on_connection=on_connection)
     except OSError as error:
-        raise ServeError(
-            f"can't listen on {options.host}:{options.port}: {error.strerror or error}; "
-            "give another address with --listen HOST:PORT (port 0 chooses a free one)"
-        ) from None
+        raise _not_listening(options, error) from None
+
+
+def _not_listening(options: ServeOptions, error: OSError) -> ServeError:
+    return ServeError(
+        f"can't listen on {options.host}:{options.port}: {error.strerror or error}; "
+        "give another address with --listen HOST:PORT (port 0 chooses a free one)"
+    )
 
 
 def _lock_data_directory(data_dir: Path) -> int:

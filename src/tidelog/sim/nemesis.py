@@ -43,6 +43,7 @@ class Nemesis:
         self._before_crash: dict[str, LogBytes] = {}
         self._damages = 0
         self._is_amnesiac = False
+        self._unrecovered: dict[str, tuple[bytes, LogBytes]] = {}
         self._host.on_death.append(self._note_death)
         self._host.on_start.append(self._check_start)
 
@@ -79,6 +80,11 @@ class Nemesis:
         """
         if not self._before_crash:
             self._before_crash = logs_before_crash(self._host.disk)
+            for directory, (data, earlier) in self._unrecovered.items():
+                log = self._before_crash.get(directory)
+                if log is not None and log.written == data:
+                    self._before_crash[directory] = earlier
+            self._unrecovered = {}
         files = self._host.disk.files().values()
         if kind == "power" or any(image.has_dropped_pages for image in files):
             lossy = [facts for facts in self._world.topics.values() if facts.flush_policy == "os"]
@@ -88,13 +94,19 @@ class Nemesis:
                 self._world.has_lost.update(facts.label for facts in lossy)
 
     def _check_start(self) -> None:
-        """S1, S8: what the start made of the disk. Logs it knew nothing of need only be there."""
-        directories = partition_directories(self._host.disk)
-        kept = [d for d in self._before_crash if self._topic_in(d) is not None]
-        after = written_logs(self._host.disk)
-        if self._is_amnesiac:
-            after = {d: log.written for d, log in self._before_crash.items() if d in after}
-        known = {d: log for d, log in self._before_crash.items() if d in directories or d in kept}
+        """S1, S8: what the start made of the disk.
+
+        A log that the node knew nothing of, or could not open because the disk was failing it,
+        need only be there; the latter is judged by the next start that opens it.
+        """
+        disk, before = self._host.disk, self._before_crash
+        directories = partition_directories(disk)
+        kept = [directory for directory in before if self._topic_in(directory) is not None]
+        after = written_logs(disk)
+        if self._is_amnesiac or self._host.lives in self._host.troubled_starts:
+            self._unrecovered = {d: (after[d], log) for d, log in before.items() if d in after}
+            after = {d: log.written for d, log in before.items() if d in after}
+        known = {d: log for d, log in before.items() if d in directories or d in kept}
         self._world.findings += check_recovery(known, after, expected=kept)
         self._before_crash = {}
 

@@ -13,7 +13,7 @@ from random import Random
 from tidelog.log.marks import MarkFile
 from tidelog.log.paths import INDEX, LOG, SNAPSHOT, TIME_INDEX, offset_path, offsets_of
 from tidelog.sim.disk import SimDisk
-from tidelog.wire.batch import BatchHeader, iter_batches
+from tidelog.wire.batch import BatchHeader, has_valid_crc, iter_batches
 from tidelog.wire.errors import DecodeError
 
 TOPICS = "topics"
@@ -71,11 +71,21 @@ def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
         found = durable.get(path)
         prefix = _common_prefix(image.cached, b"" if found is None else found.durable)
         if len(prefix) < len(image.cached):
-            # Zeros that an earlier crash left may look like the first bytes of what follows.
-            prefix = prefix.rstrip(b"\0")
+            prefix = prefix[: _whole_batches(image.cached, len(prefix))]
             ended.append(directory)
         synced += prefix
     return {d: LogBytes(bytes(written), bytes(synced)) for d, (written, synced) in logs.items()}
+
+
+def _whole_batches(data: bytearray, size: int) -> int:
+    """How many of the first `size` bytes are whole batches: single sectors reach the platter by
+    luck, and zeros of an earlier crash may look like the first bytes of what follows."""
+    position = 0
+    for header in headers_of(bytes(data)):
+        if header is None or position + header.size > size:
+            break
+        position += header.size
+    return position
 
 
 def _common_prefix(left: bytes | bytearray, right: bytes | bytearray) -> bytes | bytearray:
@@ -92,14 +102,14 @@ def _common_prefix(left: bytes | bytearray, right: bytes | bytearray) -> bytes |
     return left[:low]
 
 
-def headers_of(data: bytes) -> list[BatchHeader]:
-    """The batches of a log, as far as they can be told apart."""
-    headers = []
+def headers_of(data: bytes) -> list[BatchHeader | None]:
+    """The batches of a log, as far as they can be told apart; None for one that is not sound."""
+    headers: list[BatchHeader | None] = []
     try:
-        for header, _ in iter_batches(memoryview(data)):
-            headers.append(header)
+        for header, batch in iter_batches(memoryview(data)):
+            headers.append(header if has_valid_crc(batch, header) else None)
     except DecodeError:
-        pass
+        headers.append(None)
     return headers
 
 
@@ -131,10 +141,12 @@ def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage
     image = files[path]
     batches: list[tuple[int, BatchHeader]] = []
     position = 0
-    for header in headers_of(bytes(image.cached)):
-        batches.append((position, header))
-        position += header.size
-    if not batches or position != len(image.cached):
+    for sound in headers_of(bytes(image.cached)):
+        if sound is None:
+            return None
+        batches.append((position, sound))
+        position += sound.size
+    if not batches:
         return None
     start, header = random.choice(batches)
     offset = random.choice([n for n in range(header.size) if n not in _LEADER_EPOCH_BYTES])

@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.limits import MAX_DECODED_ELEMENTS
+from tidelog.model.limits import MAX_DECODED_ELEMENTS, MAX_REQUEST_ELEMENTS
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.schema import FieldSchema, MessageSchema, WireType, schema_of
 from tidelog.wire.source import FIXED, Source, fixed_size
@@ -138,7 +138,8 @@ class _DecoderBuilder:
         source = self._source
         with source.block("def decode(buf, pos):"):
             source.line("end = len(buf)")
-            source.line(f"left = {MAX_DECODED_ELEMENTS}")
+            is_request = self._schema.cls.__name__.endswith("Request")
+            source.line(f"left = {MAX_REQUEST_ELEMENTS if is_request else MAX_DECODED_ELEMENTS}")
             with source.block("try:"):
                 self._struct(self._schema, "o")
             self._handlers()

@@ -91,14 +91,18 @@ def _route(api_key: int, version: int) -> _Route | None:
 
 def _request_decoder(api: Api, version: int) -> Decoder:
     """Metadata v0 says "all topics" with an empty list where later versions say null: the one
-    place where the meaning of the same bytes depends on the version."""
+    place where the meaning of the same bytes depends on the version. In v10 and v11 a topic may be
+    asked for by id alone, but an unknown one can't be answered: the name is not nullable there."""
     decode = decoder(api.request_class, version)
-    if (api.key, version) != (METADATA, 0):
+    if api.key != METADATA or version not in (0, 10, 11):
         return decode
 
     def decode_metadata(frame: memoryview, position: int) -> Any:
         request = decode(frame, position)
-        request.topics = request.topics or None
+        if version == 0:
+            request.topics = request.topics or None
+        elif any(topic.name is None for topic in request.topics or ()):
+            raise DecodeError(f"Metadata v{version} has no topics by id alone")
         return request
 
     return decode_metadata

@@ -63,7 +63,7 @@ class Kcat:
 def kcat(bootstrap: str, *arguments: str, given: bytes = b"") -> bytes:
     """Its standard output; its complaints are raised."""
     done = subprocess.run(
-        ["kcat", "-q", "-b", bootstrap, *arguments],
+        ["kcat", "-b", bootstrap, *arguments],
         input=given,
         capture_output=True,
         timeout=PATIENCE_S,

@@ -1,3 +1,5 @@
+"""Percentiles, medians, and what a generator's run amounts to."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The prebuilt requests are what the protocol wants, and survive the way to a generator."""
+
 from __future__ import annotations
 
 import struct

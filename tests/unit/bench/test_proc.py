@@ -1,3 +1,5 @@
+"""What `/proc` says, read from text and from this process."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Samples become rows, rows become verdicts and files."""
+
 from __future__ import annotations
 
 import json
@@ -89,7 +91,15 @@ def test_every_baseline_is_a_line_of_some_row_or_measured_beside_it() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0.1234, "0.12"), (12.34, "12.3"), (123.4, "123"), (1234567.8, "1,234,568")],
+    [
+        (None, "-"),
+        (0.0, "0.00"),
+        (0.00123, "0.0012"),
+        (0.1234, "0.12"),
+        (12.34, "12.3"),
+        (123.4, "123"),
+        (1234567.8, "1,234,568"),
+    ],
 )
 def test_a_figure_shows_the_digits_that_mean_something(value: float | None, text: str) -> None:
     assert report.shown(value) == text

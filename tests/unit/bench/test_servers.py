@@ -1,3 +1,5 @@
+"""Starting, finding and configuring the processes that are measured."""
+
 from __future__ import annotations
 
 import sys

@@ -39,11 +39,13 @@ def handle(
             for spec, outcome in zip(specs, decision.response, strict=True)
         ]
     )
-    if request.validate_only or not decision.records:
+    if request.validate_only:
         return response
     offset = state.commit(decision, call.now)
     if isinstance(offset, ErrorCode):
         _fail_created(response, offset)
+        return response
+    if offset < state.journal.committed_offset:
         return response
     state.pending.park_on_metadata(
         call.slot,
@@ -81,7 +83,7 @@ def _configs(state: BrokerState, spec: TopicSpec) -> list[CreatableTopicConfigs]
 
 
 def _fail_created(response: CreateTopicsResponse, error: ErrorCode) -> None:
+    """Refusals too: they may rest on facts that did not come about."""
     for topic in response.topics:
-        if topic.error_code is ErrorCode.NONE:
-            topic.error_code = error
-            topic.error_message = error.explanation
+        topic.error_code = error
+        topic.error_message = error.explanation

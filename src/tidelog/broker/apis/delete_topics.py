@@ -23,11 +23,11 @@ def handle(
     targets += [(topic.name, TopicId(topic.topic_id)) for topic in request.topics]
     decision = state.controller.delete_topics(targets)
     response = DeleteTopicsResponse(responses=[_result(outcome) for outcome in decision.response])
-    if not decision.records:
-        return response
     offset = state.commit(decision, call.now)
     if isinstance(offset, ErrorCode):
         _fail_deleted(response, offset)
+        return response
+    if offset < state.journal.committed_offset:
         return response
     state.pending.park_on_metadata(
         call.slot,
@@ -48,7 +48,7 @@ def _result(outcome: TopicOutcome) -> DeletableTopicResult:
 
 
 def _fail_deleted(response: DeleteTopicsResponse, error: ErrorCode) -> None:
+    """Refusals too: they may rest on facts that did not come about."""
     for topic in response.responses:
-        if topic.error_code is ErrorCode.NONE:
-            topic.error_code = error
-            topic.error_message = error.explanation
+        topic.error_code = error
+        topic.error_message = error.explanation

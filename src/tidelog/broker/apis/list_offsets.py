@@ -1,10 +1,13 @@
 """ListOffsets: the ends of a log, and the first record at or after a time.
 
 Never past the high watermark: a record that may still vanish has no offset yet. With no tiered
-storage, "earliest local" is the log's start and nothing is tiered.
+storage, "earliest local" is the log's start and nothing is tiered. A partition named twice is
+refused, as Kafka does: a look-up by time opens a batch, and must not be had by the thousand.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from tidelog.broker.state import BrokerState, Call
 from tidelog.log.disk import DiskError
@@ -28,14 +31,30 @@ _EARLIEST_PENDING_UPLOAD = -6
 
 
 def handle(state: BrokerState, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    times_named = Counter(
+        (topic.name, asked.partition_index)
+        for topic in request.topics
+        for asked in topic.partitions
+    )
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_answer(state, topic.name, asked) for asked in topic.partitions],
+                partitions=[
+                    _answer(state, topic.name, asked)
+                    if times_named[topic.name, asked.partition_index] == 1
+                    else _refused(asked)
+                    for asked in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
+    )
+
+
+def _refused(asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=ErrorCode.INVALID_REQUEST
     )
 
 

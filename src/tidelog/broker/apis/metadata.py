@@ -90,7 +90,9 @@ def _respond(
     if request.topics is None:
         topics = [_describe(topic) for topic in image.topics.values()]
     else:
-        topics = [_answer(state, asked, refused) for asked in request.topics]
+        # Each topic once: answering repeats would let a small request ask for gigabytes.
+        asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
+        topics = [_answer(state, asked, refused) for asked in asked_once.values()]
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(

@@ -24,10 +24,12 @@ _SEQUENCES = 2**31
 
 @dataclass(slots=True)
 class _Unresolved:
-    """A batch on its way. `is_uncertain`: an attempt was lost, so it may be in the log already."""
+    """A batch on its way. `is_uncertain`: an attempt was lost, so it may be in the log already.
+    `was_refused`: the disk would not take it once."""
 
     batch: BatchPlan
     is_uncertain: bool = False
+    was_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -184,14 +186,24 @@ def _take_reply(producer: _Producer, entry: _Unresolved, reply: Reply) -> None:
         producer.resolve(entry, outcome)
     else:
         entry.is_uncertain = entry.is_uncertain or outcome.type == "info"
+        if outcome.error is ErrorCode.KAFKA_STORAGE_ERROR:
+            entry.was_refused = True
 
 
 def _predict(producer: _Producer, entry: _Unresolved, life: int) -> tuple[ErrorCode, ...]:
     """A gap in the sequence is explained by a batch before it that was not taken, or by records
-    that the partition may rightly have lost."""
+    that the partition may rightly have lost.
+
+    A producer's first batch is special: as in Kafka, a partition that does not know the producer
+    takes any first sequence number. So when a full disk refuses the first batch and has room for
+    the one right behind it, the first can never be taken again.
+    """
     allowed = produce.predict(entry.batch, producer.world, life)
+    is_first_ever = entry.batch.base_sequence == producer.first_sequence
     may_have_gap = (
-        not _is_first(producer, entry) or entry.batch.topic.label in producer.world.has_lost
+        not _is_first(producer, entry)
+        or entry.batch.topic.label in producer.world.has_lost
+        or (is_first_ever and entry.was_refused)
     )
     if may_have_gap:
         allowed = (*allowed, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)

@@ -26,11 +26,17 @@ def check_given_ids(entries: Sequence[Entry]) -> list[Finding]:
     return findings
 
 
-def check_sequences(name: str, headers: Iterable[BatchHeader]) -> list[Finding]:
-    """T2: in one partition's log, a producer's batches follow each other without gap or overlap."""
+def check_sequences(name: str, headers: Iterable[BatchHeader | None]) -> list[Finding]:
+    """T2: in one partition's log, a producer's batches follow each other without gap or overlap.
+
+    An unsound batch (None) may have been anybody's: after it, everybody starts anew.
+    """
     following: dict[tuple[int, int], int] = {}
     findings = []
     for header in headers:
+        if header is None:
+            following.clear()
+            continue
         if not header.is_idempotent:
             continue
         producer = (header.producer_id, header.producer_epoch)

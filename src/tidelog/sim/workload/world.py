@@ -118,12 +118,16 @@ class World:
         return (ErrorCode.KAFKA_STORAGE_ERROR,) if faults.total() else ()
 
     def read_excuses(self, life: int, tp: Partition) -> tuple[ErrorCode, ...]:
-        """A read fails where the disk failed to read, or was damaged. A full disk is no excuse."""
+        """A read fails where the disk failed to read, or was damaged. A full disk is no excuse,
+        except for a topic so new that there may have been no room for its first file."""
         errors: list[ErrorCode] = []
+        faults = self.host.faults_of(life)
+        if tp[0] not in self.topics and faults.total():
+            errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
         if self.damaged.ranges.get(tp):
             errors.append(ErrorCode.CORRUPT_MESSAGE)
             errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
-        if self.host.faults_of(life)["read error"] or life in self.host.troubled_starts:
+        if faults["read error"] or life in self.host.troubled_starts:
             errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
         return tuple(errors)
 

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from tests.unit.log.logs import a_batch, append, everything, fill, flush, open_log, settings
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.sim.disk import SimDisk
+from tidelog.sim.disk_faults import PowerLost
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 31, 40, 77, 99, 100, 150])
+def test_a_truncated_log_ends_with_the_last_batch_before_the_offset(
+    sim_disk: SimDisk, offset: int
+) -> None:
+    log = open_log(sim_disk, config=settings(segment_bytes=2000))
+    fill(log, 50)
+    flush(log)
+    log.truncate_to(Offset(offset))
+    end = min(offset // 2 * 2, 100)
+    assert (log.log_end_offset, log.flushed_offset) == (end, end)
+    assert [number for number, _ in everything(log)] == list(range(end))
+    log.validate()
+    assert append(log, a_batch(3)).base_offset == end
+    latest = log.max_timestamp()
+    assert latest is not None
+    assert latest.timestamp == max(1002, 1000 + end - 1)
+
+
+def test_indexes_after_a_truncation_are_as_if_the_rest_had_never_been(sim_disk: SimDisk) -> None:
+    config = settings(segment_bytes=4000)
+    log = open_log(sim_disk, config=config)
+    fill(log, 100)
+    log.truncate_to(Offset(70))
+    fill(log, 40)
+    log.close_cleanly()
+    other = SimDisk(Random(1))
+    never = open_log(other, config=config)
+    fill(never, 75)
+    never.close_cleanly()
+    files, expected = sim_disk.files(), other.files()
+    names = [path for path in expected if path.endswith(("index", ".log", "checkpoint"))]
+    assert {path: bytes(files[path].cached) for path in names} == {
+        path: bytes(expected[path].cached) for path in names
+    }
+
+
+def test_producers_and_epochs_are_truncated_too(sim_disk: SimDisk) -> None:
+    log = open_log(sim_disk, config=settings(segment_bytes=1024))
+    for sequence in range(50):
+        append(log, a_batch(producer=(1, 0, sequence)), epoch=sequence // 20)
+    log.truncate_to(Offset(30))
+    assert log.epochs.entries() == [(0, 0), (1, 20)]
+    assert append(log, a_batch(producer=(1, 0, 29)), epoch=1).is_duplicate
+    early = append(log, a_batch(producer=(1, 0, 31)), epoch=1)
+    assert early.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(log, a_batch(producer=(1, 0, 30)), epoch=4).base_offset == 30
+    assert log.epoch_end_offset(LeaderEpoch(3)) == (1, 30)
+
+
+def test_a_flush_that_began_before_a_truncation_says_nothing_of_what_came_after(
+    sim_disk: SimDisk,
+) -> None:
+    log = open_log(sim_disk)
+    fill(log, 10)
+    ticket = log.flush_targets()
+    assert ticket is not None
+    log.truncate_to(Offset(6))
+    fill(log, 7)
+    log.flushed(ticket)
+    assert log.flushed_offset <= 6
+
+
+def test_a_power_failure_within_a_truncation_leaves_a_log_of_either_length() -> None:
+    for changes in range(30):
+        for seed in range(4):
+            disk = SimDisk(Random(seed))
+            config = settings(segment_bytes=2000)
+            log = open_log(disk, config=config)
+            fill(log, 40)
+            flush(log)
+            log.checkpoint()
+            fill(log, 1)
+            flush(log)
+            disk.faults.changes_left = changes
+            try:
+                log.truncate_to(Offset(30))
+                disk.faults.changes_left = None
+                fill(log, 4)
+            except PowerLost:
+                pass
+            disk.lose_power()
+            log = open_log(disk, config=config)
+            assert not [damage for damage in log.damage if damage.kind != "cut"]
+            assert 30 <= log.log_end_offset <= 82
+            assert [offset for offset, _ in everything(log)] == list(range(log.log_end_offset))
