@@ -10,11 +10,12 @@ start. Without it the logs are recovered, and every partition gets a new leader 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 from tidelog.broker.apis.api_versions import describe_versions
-from tidelog.broker.apis.table import HANDLERS
+from tidelog.broker.apis.table import HANDLERS, Handler
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Connection, Connections, Slot
@@ -59,7 +60,9 @@ class Node:
         random: Random,
         *,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+        handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
+        self._handlers = handlers
         self._config = config
         self._disk = disk
         self._random = random
@@ -160,7 +163,7 @@ class Node:
             self._connections.close(connection, f"malformed request: {error}", effects)
             return
         slot = self._connections.take_slot(connection, header, effects)
-        response = HANDLERS[header.api_key](self.state, Call(now, slot), request)
+        response = self._handlers[header.api_key](self.state, Call(now, slot), request)
         if response is PARKED:
             return
         if response is NO_RESPONSE:

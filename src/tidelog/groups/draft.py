@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.groups.decision import Decision
-from tidelog.groups.group import ClassicGroup, ClassicState, Generation, state_of
+from tidelog.groups.group import ClassicGroup, ClassicState, state_of
 from tidelog.groups.members import Candidate, Member, Protocols
 from tidelog.groups.records import GroupMetadataKey, record
 from tidelog.groups.settings import GroupSettings
@@ -77,9 +77,13 @@ class Draft:
             self.generation, state_timestamp=self.now.wall_ms, **changes
         )
 
+    @property
+    def has_changed(self) -> bool:
+        return self.generation is not self.group.generation
+
     def close(self) -> Decision:
         """The decision, with the record of the outcome if the generation has changed."""
-        if self.generation is not self.group.generation:
+        if self.has_changed:
             key = GroupMetadataKey(group=self.group.group_id)
             self.decision.records.insert(0, record(key, self.generation.recorded()))
         return self.decision
@@ -113,6 +117,14 @@ class Draft:
         candidates = gathering.candidates if gathering else {}
         stayed = [m for m in self.generation.members.values() if m.member_id not in candidates]
         return [*stayed, *candidates.values()]
+
+    @property
+    def protocol_type(self) -> str | None:
+        """What kind of group this is: its first members say so, for as long as it has any."""
+        if self.generation.members or not self.group.gathering:
+            return self.generation.protocol_type
+        candidates = self.group.gathering.candidates.values()
+        return next((candidate.protocol_type for candidate in candidates), None)
 
     def supported(self) -> list[Protocols]:
         """What every member is able to do."""

@@ -1,13 +1,14 @@
 """JoinGroup: a member comes, comes back, or comes in the place of its former self.
 
-Who may join, and what a join leads to, depends on the state (rows) and on who comes (columns):
+What a join leads to, by who comes:
 
-| state | new, dynamic | new, static | known | static, as somebody new |
-|---|---|---|---|---|
-| Empty, Dead | joins; first waits for others | joins | unknown | - |
-| PreparingRebalance | joins | joins | has come | takes the old one's place |
-| CompletingRebalance | new rebalance | new rebalance | lost our answer: the same again; with other protocols: new rebalance | new rebalance |
-| Stable | new rebalance | new rebalance | as above; the leader: new rebalance | takes the old one's place and share, no rebalance |
+- *somebody new*: a rebalance begins, or is joined if one is under way. An empty group first waits a
+  little for others.
+- *a member of the running generation*: it has lost our answer and is told the same again; unless
+  its protocols have changed, or it is the leader of a stable group: then a rebalance begins.
+- *a member that a rebalance waits for*: it has come.
+- *a static member under a new id*: it was restarted. It takes the place of its former self, which
+  is fenced. In a stable group it takes the share, too, and nobody else notices.
 
 A new dynamic member of a client that knows KIP-394 is first given an id and has to come again with
 it, so that a client that retries on a new connection does not become two members.
@@ -30,7 +31,6 @@ from tidelog.groups.members import (
 from tidelog.groups.rebalance import (
     add_candidate,
     all_members,
-    forget_pending,
     joined,
     refuse_join,
     refuse_sync,
@@ -64,6 +64,8 @@ def _refusal(draft: Draft, request: JoinGroupRequest) -> ErrorCode:
     is_known = draft.knows(request.member_id)
     if request.member_id and not is_known and request.member_id not in draft.group.pending:
         return _why_unknown(draft, request)
+    if request.member_id in draft.group.pending and request.group_instance_id is not None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
     is_replacing = (
         request.group_instance_id is not None
         and draft.static_member_id(request.group_instance_id) is not None
@@ -90,7 +92,7 @@ def _fits(draft: Draft, request: JoinGroupRequest) -> bool:
     ]
     if not others:
         return True
-    if draft.group.protocol_type_of(draft.generation) != request.protocol_type:
+    if draft.protocol_type != request.protocol_type:
         return False
     return bool(shared_protocols([_protocols(request), *others]))
 
@@ -112,24 +114,16 @@ def _candidate(
             request.session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms
         ),
         session_timeout_ms=request.session_timeout_ms,
+        protocol_type=request.protocol_type,
         protocols=_protocols(request),
         ticket=ticket,
     )
 
 
-def _enter(draft: Draft, request: JoinGroupRequest, candidate: Candidate) -> None:
-    """Into the join phase. The first member of a group says what kind of group it is."""
-    if draft.generation.protocol_type != request.protocol_type and not draft.everybody():
-        draft.group.protocol_type = request.protocol_type
-    add_candidate(draft, candidate)
-
-
-def _join_dynamic(
-    draft: Draft, ticket: int, request: JoinGroupRequest, caller: Caller
-) -> None:
+def _join_dynamic(draft: Draft, ticket: int, request: JoinGroupRequest, caller: Caller) -> None:
     member_id = draft.desk.new_member_id(caller.client_id)
     if not caller.requires_member_id:
-        _enter(draft, request, _candidate(ticket, request, caller, member_id=member_id))
+        add_candidate(draft, _candidate(ticket, request, caller, member_id=member_id))
     elif len(draft.group.pending) >= MAX_PENDING_MEMBERS:
         refuse_join(draft, ticket, "", ErrorCode.COORDINATOR_NOT_AVAILABLE)
     else:
@@ -142,10 +136,9 @@ def _join_known(draft: Draft, ticket: int, request: JoinGroupRequest, caller: Ca
     member_id = request.member_id
     candidate = _candidate(ticket, request, caller, member_id=member_id)
     if member_id in draft.group.pending:
-        forget_pending_id = draft.group.pending.pop
-        forget_pending_id(member_id)
+        del draft.group.pending[member_id]
         draft.disarm(PENDING, member_id)
-        _enter(draft, request, candidate)
+        add_candidate(draft, candidate)
         return
     error = draft.check_member(member_id, request.group_instance_id)
     if error is not ErrorCode.NONE:
@@ -183,7 +176,7 @@ def _join_static(draft: Draft, ticket: int, request: JoinGroupRequest, caller: C
     candidate = _candidate(ticket, request, caller, member_id=member_id)
     old_id = draft.static_member_id(request.group_instance_id)
     if old_id is None:
-        _enter(draft, request, candidate)
+        add_candidate(draft, candidate)
         return
     _fence(draft, old_id)
     keeps_its_share = _keeps_its_share(draft, old_id, candidate)

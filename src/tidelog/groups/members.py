@@ -46,6 +46,7 @@ class Candidate:
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
+    protocol_type: str
     protocols: Protocols
     ticket: int | None
 

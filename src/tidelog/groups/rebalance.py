@@ -82,9 +82,7 @@ def rebalance_time_is_up(draft: Draft) -> None:
         return
     settings = draft.desk.settings
     if gathering.is_initial and gathering.has_newcomer and gathering.initial_delay_left_ms > 0:
-        delay_ms = min(
-            settings.group_initial_rebalance_delay_ms, gathering.initial_delay_left_ms
-        )
+        delay_ms = min(settings.group_initial_rebalance_delay_ms, gathering.initial_delay_left_ms)
         gathering.has_newcomer = False
         gathering.initial_delay_left_ms -= delay_ms
         draft.arm(REBALANCE, delay_ms)
@@ -109,7 +107,7 @@ def complete(draft: Draft) -> None:
     group.gathering = None
     draft.disarm(REBALANCE)
     if not gathering.candidates:
-        if group.is_recorded or draft.generation.members:
+        if group.is_recorded or draft.has_changed:
             next_generation = draft.generation.generation + 1
             draft.change(
                 generation=next_generation, protocol=None, leader=None, members={}, is_settled=True
@@ -148,6 +146,7 @@ def _start_generation(
     leader = draft.generation.leader
     draft.change(
         generation=draft.generation.generation + 1,
+        protocol_type=next(iter(candidates.values())).protocol_type,
         protocol=protocol,
         leader=leader if leader in candidates else next(iter(candidates)),
         members=members,

@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`, in Kafka's own formats, so that Kafka's tools read the topic.
+"""The records of `__consumer_offsets`, in Kafka's own formats: Kafka's tools read the topic.
 
 A key is an int16 (the kind of record) and a body; a value is an int16 (its version) and a body; no
 value is a tombstone. Kinds 0-2 are the classic protocol's and the offsets', 3-8 and 16 those of the
@@ -213,8 +213,15 @@ def record(key: Key, value: Any = None) -> GroupRecord:
     key_bytes = _NUMBER.pack(_NUMBERS[type(key)]) + _body(key, 0)
     if value is None:
         return GroupRecord(key_bytes, None)
-    version = schema_of(type(value)).versions.last
+    version = _version_for(value)
     return GroupRecord(key_bytes, _NUMBER.pack(version) + _body(value, version))
+
+
+def _version_for(value: Any) -> int:
+    """The newest, except that only version 1 of an offset can tell when it expires."""
+    if isinstance(value, OffsetCommitValue) and value.expire_timestamp >= 0:
+        return 1
+    return schema_of(type(value)).versions.last
 
 
 def read_record(key: bytes, value: bytes | None) -> tuple[Key, Any] | None:
@@ -243,4 +250,6 @@ def _number(data: bytes) -> int:
 
 
 def _body(body: Any, version: int) -> bytes:
-    return b"".join(part for part in encode_body(body, version) if isinstance(part, bytes | bytearray))
+    return b"".join(
+        part for part in encode_body(body, version) if isinstance(part, bytes | bytearray)
+    )

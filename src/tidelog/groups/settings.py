@@ -16,7 +16,7 @@ MAX_REGEX_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Times in milliseconds; `group_...` rules the classic protocol, `group_consumer_...` the newer."""
+    """`group_...` rules the classic protocol, `group_consumer_...` the newer one (KIP-848)."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +34,9 @@ _MAX_READ_BYTES = 512 * 1024
 
 CLOSING_GRACE_S = 10.0
 """How long a client that is to be sent away may take to read its last responses."""
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""`SO_LINGER` of zero seconds."""
 
 _SHORT_FILE = "a file is shorter than the log believes"
 
@@ -200,8 +204,11 @@ class SocketConnection:
 
     # --- the end ------------------------------------------------------------------------------
 
-    def abort(self) -> None:
-        """Close at once, whatever is queued."""
+    def abort(self, *, reset: bool = False) -> None:
+        """Close at once, whatever is queued. With `reset`, what the kernel has of it is lost too,
+        and the client is told of an error instead of an end."""
+        if reset and not self._is_closed:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self._lose("the node is stopping")
 
     def _lose(self, reason: str) -> None:

@@ -188,6 +188,8 @@ class Directory:
 class FileDisk:
     """The data directory `root`, which is created if it is absent."""
 
+    file_type: type[OpenFile] = OpenFile
+
     def __init__(self, root: str | os.PathLike[str], *, max_open_files: int | None = None) -> None:
         self.root = os.fspath(root)
         self.max_open_files = max_open_files or open_file_share()
@@ -206,7 +208,7 @@ class FileDisk:
             file = self._files.get(path)
             if file is not None:
                 return file
-            file = OpenFile(self, path)
+            file = self.file_type(self, path)
             try:
                 if create:
                     self._open_descriptor(file, os.O_CREAT)

@@ -84,12 +84,16 @@ class Listener:
             pass
 
 
-def raise_descriptor_limit() -> int:
-    """Use all the descriptors the system allows; gives how many connections there is room for."""
+def raise_descriptor_limit() -> None:
+    """Use all the descriptors the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
+
+
+def connection_room() -> int:
+    """How many connections the process's descriptors allow."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, (soft - _RESERVED_DESCRIPTORS) // 2)
 
 

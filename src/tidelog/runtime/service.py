@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
+from typing import Any, Protocol
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
@@ -46,7 +46,7 @@ from tidelog.model.settings import Value, node_settings
 from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
-from tidelog.runtime.listener import Listener, raise_descriptor_limit
+from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
 
 log = logging.getLogger("tidelog")
 
@@ -71,24 +71,52 @@ class ServeError(Exception):
 
 def serve(options: ServeOptions) -> int:
     """Run a node until SIGTERM or SIGINT; prints `ready HOST:PORT` once clients may connect."""
-    lock = _lock_data_directory(options.data_dir)
+    lock = lock_data_directory(options.data_dir)
+    raise_descriptor_limit()
     try:
-        _run(_serve(options))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(options))
     finally:
         os.close(lock)
     return 0
 
 
-class Service:
-    """Events to the node, effects to the world."""
+class Machine(Protocol):
+    """What a service runs: a `Node`, or something around one (`tidelog.testing`)."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, options: ServeOptions) -> None:
+    def start(self, now: Now) -> list[Effect]: ...
+
+    def step(self, now: Now, event: Event) -> list[Effect]: ...
+
+    def next_deadline(self) -> float | None: ...
+
+
+def system_clock() -> Now:
+    return Now(time.monotonic() * 1000, int(time.time() * 1000))
+
+
+def node_on_files(config: NodeConfig, data_dir: Path) -> Machine:
+    return Node(config, FileDisk(data_dir), SystemRandom())
+
+
+class Service:
+    """Events to the node, effects to the world. Clock and node may be others than the usual."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        options: ServeOptions,
+        *,
+        clock: Callable[[], Now] = system_clock,
+        make_node: Callable[[NodeConfig, Path], Machine] = node_on_files,
+    ) -> None:
         self._loop = loop
         self._options = options
+        self._clock = clock
         self._settings = node_settings(options.settings)
         self._connections: dict[ConnectionId, SocketConnection] = {}
         self._next_connection = 1
-        self._max_connections = min(self._settings.max_connections, raise_descriptor_limit())
+        self._max_connections = min(self._settings.max_connections, connection_room())
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
         self._flusher = Flusher(self._flush_done_in_thread)
@@ -97,7 +125,7 @@ class Service:
         self._is_broken = False
         self.stopped: asyncio.Future[None] = loop.create_future()
         self.listener = _listen(loop, options, self._on_connection)
-        self._node = self._make_node()
+        self._node = make_node(self._node_config(), options.data_dir)
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
             SendResponse: self._send,
             CloseConnection: self._close,
@@ -111,7 +139,7 @@ class Service:
     def start(self) -> None:
         self._flusher.start()
         try:
-            effects = self._node.start(_now())
+            effects = self._node.start(self._clock())
         except (StartRefused, DiskError) as error:
             raise ServeError(str(error)) from None
         self._perform(effects)
@@ -128,6 +156,24 @@ class Service:
         if not self._is_flushing:
             self._step(StopRequested())
 
+    def wake(self) -> None:
+        """The clock has moved: do what has become due."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._on_timer()
+
+    def drop_connections(self) -> None:
+        """Every client finds its connection reset."""
+        for connection in list(self._connections.values()):
+            connection.abort(reset=True)
+
+    def kill(self) -> None:
+        """As `kill -9`: not another step, no last flush, no clean mark."""
+        self._is_broken = True
+        self.drop_connections()
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
     def on_defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """*We are wrong*: what the node believes can't be trusted, so nothing more is done with it,
         and there will be no clean mark. The next start recovers from the disk."""
@@ -143,7 +189,7 @@ class Service:
     def _step(self, event: Event) -> None:
         if self._is_broken:
             return
-        self._perform(self._node.step(_now(), event))
+        self._perform(self._node.step(self._clock(), event))
         self._arm_timer()
 
     def _on_frame(self, connection: ConnectionId, frame: memoryview) -> None:
@@ -194,7 +240,7 @@ class Service:
             self._timer = None
         self._timer_ms = deadline_ms
         if deadline_ms is not None:
-            delay = max(0.0, deadline_ms / 1000 - time.monotonic())
+            delay = max(0.0, (deadline_ms - self._clock().monotonic_ms) / 1000)
             self._timer = self._loop.call_later(delay, self._on_timer)
 
     def _on_timer(self) -> None:
@@ -250,46 +296,50 @@ class Service:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _make_node(self) -> Node:
+    def _node_config(self) -> NodeConfig:
         options = self._options
-        config = NodeConfig(
+        return NodeConfig(
             node_id=NodeId(options.node_id),
             host=options.advertised or options.host,
             port=self.listener.port,
             settings=self._settings,
             topic_defaults=options.settings,
         )
-        return Node(config, FileDisk(options.data_dir), SystemRandom())
 
 
-async def _serve(options: ServeOptions) -> None:
-    loop = asyncio.get_running_loop()
-    service = Service(loop, options)
-    loop.set_exception_handler(service.on_defect)
-    service.start()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, service.request_stop)
-    gc.freeze()
-    sys.stdout.write(f"ready {options.host}:{service.listener.port}\n")
-    sys.stdout.flush()
+async def run_service(service: Service, *, on_ready: Callable[[], None]) -> None:
+    """From the start to the end of a service; `on_ready` is called once clients may connect."""
+    asyncio.get_running_loop().set_exception_handler(service.on_defect)
     try:
+        service.start()
+        on_ready()
         await service.stopped
     finally:
         service.shut_down()
 
 
-def _run(main: Any) -> None:
-    """On uvloop where it is installed, else on asyncio's own loop."""
+async def _serve(options: ServeOptions) -> None:
+    loop = asyncio.get_running_loop()
+    service = Service(loop, options)
+
+    def announce() -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, service.request_stop)
+        gc.freeze()
+        sys.stdout.write(f"ready {options.host}:{service.listener.port}\n")
+        sys.stdout.flush()
+
+    await run_service(service, on_ready=announce)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, else asyncio's own."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
-
-
-def _now() -> Now:
-    return Now(time.monotonic() * 1000, int(time.time() * 1000))
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def _listen(
@@ -310,7 +360,7 @@ def _not_listening(options: ServeOptions, error: OSError) -> ServeError:
     )
 
 
-def _lock_data_directory(data_dir: Path) -> int:
+def lock_data_directory(data_dir: Path) -> int:
     """One process per data directory. The lock ends with the process, however it ends."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)

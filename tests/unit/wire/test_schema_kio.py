@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from kio.schema.errors import ErrorCode as KioErrorCode
 from tests.unit.wire.instances import (
     EMBEDDED,
     EVERY_MESSAGE,
@@ -22,6 +23,7 @@ from tests.unit.wire.instances import (
     name_of,
 )
 
+from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages import Api
 from tidelog.wire.schema import FieldSchema, MessageSchema, schema_of
 
@@ -97,3 +99,8 @@ def test_the_codec_knows_the_last_version_that_kio_knows(api: Api) -> None:
 def test_the_flexible_versions_are_those_that_kio_has(api: Api, kind: str) -> None:
     flexible = [v for v in kio_versions(api) if kio_class(api, kind, v).__flexible__]
     assert flexible == [version for version in kio_versions(api) if api.is_flexible(version)]
+
+
+def test_the_error_codes_are_kafkas() -> None:
+    theirs = [(each.value, each.name.upper(), each.retriable) for each in KioErrorCode]
+    assert [(each.value, each.name, each.is_retriable) for each in ErrorCode] == theirs

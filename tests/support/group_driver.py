@@ -1,0 +1,314 @@
+"""A coordinator in a test's hand: its log, its time and its topics, without a node around it.
+
+Plays the broker's part: appends the records of each decision, replays them, delivers the replies.
+After every step the coordinator checks its own invariants.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from tidelog.groups.coordinator import Coordinator
+from tidelog.groups.decision import Decision, GroupRecord
+from tidelog.groups.settings import GroupSettings
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    encode_subscription,
+)
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
+from tidelog.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from tidelog.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from tidelog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from tidelog.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+
+class FixedTopics:
+    """Topics as the test says they are."""
+
+    def __init__(self, **partitions: int) -> None:
+        self._partitions: dict[str, int] = {}
+        self._ids: dict[str, UUID] = {}
+        self._created = 0
+        self.version = 0
+        for name, count in partitions.items():
+            self.create(name, count)
+
+    def create(self, name: str, partitions: int) -> UUID:
+        self._created += 1
+        self._partitions[name] = partitions
+        self._ids[name] = UUID(int=self._created)
+        self.version += 1
+        return self._ids[name]
+
+    def grow(self, name: str, partitions: int) -> None:
+        self._partitions[name] = partitions
+        self.version += 1
+
+    def delete(self, name: str) -> None:
+        del self._partitions[name], self._ids[name]
+        self.version += 1
+
+    def topic_id(self, name: str) -> UUID | None:
+        return self._ids.get(name)
+
+    def name(self, topic_id: UUID) -> str | None:
+        return next((name for name, known in self._ids.items() if known == topic_id), None)
+
+    def partitions(self, name: str) -> int | None:
+        return self._partitions.get(name)
+
+    def names(self) -> list[str]:
+        return list(self._partitions)
+
+
+def subscription(*topics: str) -> bytes:
+    return encode_subscription(ConsumerProtocolSubscription(topics=list(topics)), 0)
+
+
+class GroupDriver:
+    """Steps a coordinator; `replies` has the answers that have come, by ticket."""
+
+    def __init__(self, topics: FixedTopics | None = None, **settings: Any) -> None:
+        self.settings = GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **settings})
+        self.topics = topics or FixedTopics(orders=4, invoices=2)
+        self.log: list[GroupRecord] = []
+        self.now_ms = 1_000.0
+        self.wall_ms = 1_700_000_000_000
+        self.replies: dict[int, Any] = {}
+        self.decision = Decision()
+        self._next_ticket = 1
+        self._starts = 0
+        self.coordinator = self._start()
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, self.wall_ms)
+
+    # The broker's part.
+
+    def _start(self) -> Coordinator:
+        self._starts += 1
+        coordinator = Coordinator(self.settings, Random(self._starts), self.topics)
+        for key, value in self.log:
+            coordinator.replay(key, value)
+        return coordinator
+
+    def restart(self) -> None:
+        """A crash: what is not in the log is gone, and so are all connections."""
+        before = self.coordinator.recorded()
+        self.coordinator = self._start()
+        assert self.coordinator.recorded() == before
+        self.coordinator.loaded(self.now)
+        self.coordinator.validate()
+
+    def take(self, decision: Decision) -> Decision:
+        """Append, replay, deliver."""
+        self.decision = decision
+        for key, value in decision.records:
+            self.log.append(GroupRecord(key, value))
+            self.coordinator.replay(key, value)
+        for reply in decision.replies:
+            assert reply.ticket not in self.replies, "a request was answered twice"
+            self.replies[reply.ticket] = reply.response
+        self.coordinator.validate()
+        return decision
+
+    def ticket(self) -> int:
+        self._next_ticket += 1
+        return self._next_ticket - 1
+
+    def ask(self, method: str, request: Any, **arguments: Any) -> int:
+        """Send a request; gives its ticket."""
+        ticket = self.ticket()
+        self.take(getattr(self.coordinator, method)(self.now, ticket, request, **arguments))
+        return ticket
+
+    def answer(self, method: str, request: Any, **arguments: Any) -> Any:
+        """Of a request that does not wait."""
+        return self.replies[self.ask(method, request, **arguments)]
+
+    def advance(self, milliseconds: float) -> None:
+        """Time passes; what falls due on the way happens at its time."""
+        end = self.now_ms + milliseconds
+        while (deadline := self.coordinator.next_deadline()) is not None and deadline <= end:
+            self._pass_until(max(deadline, self.now_ms))
+            self.take(self.coordinator.tick(self.now))
+        self._pass_until(end)
+
+    def _pass_until(self, monotonic_ms: float) -> None:
+        self.wall_ms += round(monotonic_ms - self.now_ms)
+        self.now_ms = monotonic_ms
+
+    # Requests of the classic protocol, as a client makes them.
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocols: dict[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 30_000,
+        two_step: bool = False,
+        may_skip_assignment: bool = False,
+        client_id: str = "client",
+    ) -> int:
+        offered = {"range": subscription("orders")} if protocols is None else protocols
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in offered.items()
+            ],
+        )
+        return self.ask(
+            "join_group",
+            request,
+            client_id=client_id,
+            client_host="/127.0.0.1",
+            requires_member_id=two_step,
+            may_skip_assignment=may_skip_assignment,
+        )
+
+    def joined(self, ticket: int) -> JoinGroupResponse:
+        response: JoinGroupResponse = self.replies[ticket]
+        return response
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+    ) -> int:
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=one, assignment=share)
+                for one, share in (assignments or {}).items()
+            ],
+        )
+        return self.ask("sync_group", request)
+
+    def synced(self, ticket: int) -> SyncGroupResponse:
+        response: SyncGroupResponse = self.replies[ticket]
+        return response
+
+    def beat(
+        self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
+    ) -> ErrorCode:
+        request = HeartbeatRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        error: ErrorCode = self.answer("heartbeat", request).error_code
+        return error
+
+    def leave(self, *member_ids: str, group: str = "g") -> LeaveGroupResponse:
+        members = [MemberIdentity(member_id=member_id) for member_id in member_ids]
+        response: LeaveGroupResponse = self.answer(
+            "leave_group", LeaveGroupRequest(group_id=group, members=members)
+        )
+        return response
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        member_id: str = "",
+        generation: int = -1,
+        group: str = "g",
+        topic: str = "orders",
+        topic_id: UUID = UUID(int=0),
+        partition: int = 0,
+        metadata: str | None = "",
+        instance: str | None = None,
+        retention_ms: int = -1,
+    ) -> ErrorCode:
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    topic_id=topic_id,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=offset,
+                            committed_metadata=metadata,
+                        )
+                    ],
+                )
+            ],
+        )
+        error: ErrorCode = self.answer("offset_commit", request).topics[0].partitions[0].error_code
+        return error
+
+    def committed(
+        self, *, group: str = "g", topic: str = "orders", partition: int = 0
+    ) -> tuple[int, str]:
+        """Offset and metadata."""
+        topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
+        request = OffsetFetchRequestGroup(group_id=group, topics=topics)
+        found = self.answer("offset_fetch", request).topics[0].partitions[0]
+        return found.committed_offset, found.metadata
+
+    def state(self, group: str = "g") -> str:
+        """As DescribeGroups tells it."""
+        state: str = self.answer("describe_group", group).group_state
+        return state
+
+    # Stories that many tests begin with.
+
+    def stable(self, *instances: str | None, group: str = "g", **arguments: Any) -> list[str]:
+        """A settled group of as many members; the first leads. Gives their ids.
+
+        A static member is given by its instance id, a dynamic one by `None`.
+        """
+        tickets: list[int] = []
+        members: list[str] = []
+        for instance in instances:
+            newcomer = self.join(group=group, instance=instance, **arguments)
+            tickets = [self.join(member, group=group, **arguments) for member in members]
+            tickets.append(newcomer)
+            members = [self.joined(ticket).member_id for ticket in tickets]
+        generation = self.joined(tickets[0]).generation_id
+        shares = {member: f"share of {number}".encode() for number, member in enumerate(members)}
+        for member in reversed(members):
+            self.sync(member, generation, shares if member == members[0] else None, group=group)
+        return members
