@@ -37,6 +37,7 @@ from tidelog.wire.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from tidelog.wire.schema import NO_UUID
 
 
 class FixedTopics:
@@ -96,6 +97,7 @@ class GroupDriver:
         self._next_ticket = 1
         self._starts = 0
         self.coordinator = self._start()
+        self.coordinator.loaded(self.now)
 
     @property
     def now(self) -> Now:
@@ -250,7 +252,7 @@ class GroupDriver:
         generation: int = -1,
         group: str = "g",
         topic: str = "orders",
-        topic_id: UUID = UUID(int=0),
+        topic_id: UUID = NO_UUID,
         partition: int = 0,
         metadata: str | None = "",
         instance: str | None = None,
@@ -304,7 +306,10 @@ class GroupDriver:
         members: list[str] = []
         for instance in instances:
             newcomer = self.join(group=group, instance=instance, **arguments)
-            tickets = [self.join(member, group=group, **arguments) for member in members]
+            tickets = [
+                self.join(member, group=group, instance=known, **arguments)
+                for member, known in zip(members, instances, strict=False)
+            ]
             tickets.append(newcomer)
             members = [self.joined(ticket).member_id for ticket in tickets]
         generation = self.joined(tickets[0]).generation_id

@@ -3,19 +3,24 @@
 A request becomes a decision of its shard (`groups.Coordinator`): records and replies. The records
 are appended to the shard's partition and replayed; the replies leave once everything in the
 partition up to then is committed, so that nothing is ever answered from a state that could be lost.
-If the append fails, the shard is made anew from its log and everybody who waits is told to come
-back: what a decision had already done to the shard's memory must not outlive its records.
+If the append fails, the shard is made anew from its log and everybody who waits there is told to
+come back: what a decision had done to the shard's memory must not outlive its records.
+
+A request about several groups is several questions, perhaps to several shards; its row in `Pending`
+is answered when the last of them is.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tidelog.groups.coordinator import Coordinator, Decision, Reply
-from tidelog.groups.records import GroupRecord
+from tidelog.broker.offsets_log import ShardDamaged, append_records, read_records
+from tidelog.groups.coordinator import Coordinator
+from tidelog.groups.decision import Decision, Reply
 from tidelog.groups.settings import GroupSettings
 from tidelog.groups.topics import Topics
 from tidelog.log.disk import DiskError
@@ -23,19 +28,20 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 from tidelog.partition.leader import Leader
-from tidelog.wire.batch import iter_batches
-from tidelog.wire.records import Record, decode_records, encode_batch
-
-OFFSETS_TOPIC = "__consumer_offsets"
-OFFSETS_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": str(100 * 1024 * 1024)}
-_READ_BYTES = 1 << 20
-_MAX_BATCH_BYTES = 1 << 30
 
 Ask = Callable[[Coordinator, int], Decision]
+Refuse = Callable[[ErrorCode], Any]
 
 
-class ShardDamaged(Exception):
-    """A partition of `__consumer_offsets` can't be read whole: its groups must not be guessed."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One group's part of a request, or one shard's where it names the `partition`. `refuse` makes
+    the reply for when nobody can decide it."""
+
+    group_id: str
+    ask: Ask
+    refuse: Refuse
+    partition: int | None = None
 
 
 class Shard:
@@ -45,111 +51,211 @@ class Shard:
         self.leader = leader
         self.coordinator = coordinator
         self.outbox: deque[tuple[Offset, list[Reply]]] = deque()
-        self.tickets: dict[int, None] = {}
 
-    def released(self) -> list[Reply]:
-        """The replies whose state is committed by now."""
-        replies: list[Reply] = []
-        while self.outbox and self.outbox[0][0] <= self.leader.high_watermark:
-            replies += self.outbox.popleft()[1]
-        for reply in replies:
-            self.tickets.pop(reply.ticket, None)
-        return replies
+
+class Gathering:
+    """The replies to one request's questions, as they come."""
+
+    __slots__ = ("_missing", "_replies", "build", "number", "tickets")
+
+    def __init__(self, number: int, size: int, build: Callable[[list[Any]], Any]) -> None:
+        self.number = number
+        self.build = build
+        self.tickets: list[int] = []
+        self._replies: list[Any] = [None] * size
+        self._missing = size
+
+    def put(self, index: int, reply: Any) -> bool:
+        """Whether that was the last."""
+        self._replies[index] = reply
+        self._missing -= 1
+        return self._missing == 0
+
+    def response(self) -> Any:
+        return self.build(self._replies)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticket:
+    gathering: Gathering
+    index: int
+    question: Question
+    shard: Shard
 
 
 class Coordinators:
     """All shards of the node. `partitions` of the offsets topic is 0 while there is none."""
 
-    def __init__(self, settings: GroupSettings, topics: Topics, random: Random) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        topics: Topics,
+        random: Random,
+        *,
+        on_append: Callable[[Leader], None],
+        may_write: Callable[[], bool],
+    ) -> None:
         self._settings = settings
         self._topics = topics
         self._random = random
+        self._on_append = on_append
+        self._may_write = may_write
         self._shards: dict[int, Shard] = {}
         self._by_leader: dict[Leader, Shard] = {}
+        self._tickets: dict[int, _Ticket] = {}
+        self._gatherings: dict[int, Gathering] = {}
+        self._next_ticket = 0
+        self._completed: list[Gathering] = []
         self.partitions = 0
         self.deadline_ms: float | None = None
         """The earliest of all shards', kept here because it is asked for after every step."""
 
-    # --- which shard --------------------------------------------------------------------------
+    # --- shards -------------------------------------------------------------------------------
 
     def partition_for(self, group_id: str) -> int:
         """Kafka's choice, so that every tool that computes it agrees."""
         return (_java_hash(group_id) & 0x7FFFFFFF) % self.partitions
 
-    def find(self, group_id: str) -> Shard | ErrorCode:
-        if not self.partitions:
+    def _find(self, question: Question) -> Shard | ErrorCode:
+        if not self.partitions or not self._may_write():
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        shard = self._shards.get(self.partition_for(group_id))
+        partition = question.partition
+        if partition is None:
+            partition = self.partition_for(question.group_id)
+        shard = self._shards.get(partition)
         return ErrorCode.NOT_COORDINATOR if shard is None else shard
 
-    def shards(self) -> list[Shard]:
-        return list(self._shards.values())
-
-    def shard_of(self, leader: Leader) -> Shard | None:
-        return self._by_leader.get(leader)
-
-    # --- loading ------------------------------------------------------------------------------
+    def loaded_partitions(self) -> list[int]:
+        return list(self._shards)
 
     def load(self, leader: Leader, now: Now) -> None:
-        """Take up a partition of the offsets topic: replay its log, then start the clocks."""
-        coordinator = Coordinator(self._settings, self._topics, self._random)
-        for record in _records_of(leader):
+        """Take up a partition of the offsets topic: replay its log, then start the clocks.
+        `ShardDamaged` if the log can't be read."""
+        coordinator = Coordinator(self._settings, self._random, self._topics)
+        for record in read_records(leader):
             if record.key is not None:
                 coordinator.replay(record.key, record.value)
         coordinator.loaded(now)
-        old = self._shards.get(leader.key.partition)
-        if old is not None:
-            del self._by_leader[old.leader]
         shard = Shard(leader, coordinator)
         self._shards[leader.key.partition] = shard
         self._by_leader[leader] = shard
-        self._update_deadline()
+        self.update_deadline()
 
-    def unload_all(self) -> None:
-        """The offsets topic was deleted: there are no groups any more."""
-        self._shards.clear()
-        self._by_leader.clear()
-        self.partitions = 0
-        self.deadline_ms = None
+    # --- questions ----------------------------------------------------------------------------
 
-    # --- deciding -----------------------------------------------------------------------------
+    def put(
+        self,
+        questions: Sequence[Question],
+        *,
+        number: int,
+        now: Now,
+        build: Callable[[list[Any]], Any],
+    ) -> None:
+        """Ask each question's shard. The response to row `number` comes through `take_completed`,
+        in this step or a later one."""
+        gathering = self._gatherings[number] = Gathering(number, len(questions), build)
+        for index, question in enumerate(questions):
+            shard = self._find(question)
+            if isinstance(shard, ErrorCode):
+                self._receive(gathering, index, question.refuse(shard))
+                continue
+            ticket = self._next_ticket
+            self._next_ticket += 1
+            self._tickets[ticket] = _Ticket(gathering, index, question, shard)
+            gathering.tickets.append(ticket)
+            self._carry_out(shard, question.ask(shard.coordinator, ticket), now)
+        self.update_deadline()
 
-    def ask(self, shard: Shard, ticket: int, ask: Ask, now: Now) -> None:
-        """Let the shard decide about one request. Its reply comes through `Shard.released`, now or
-        later; `DiskError` if the decision could not be written."""
-        shard.tickets[ticket] = None
-        self._carry_out(shard, ask(shard.coordinator, ticket), now)
-        self._update_deadline()
-
-    def tick(self, now: Now) -> list[Shard]:
-        """Let every shard whose time has come decide; gives those that did."""
-        due: list[Shard] = []
-        for shard in self._shards.values():
+    def tick(self, now: Now) -> None:
+        """Let every shard decide whose time has come."""
+        if not self._may_write():
+            self.deadline_ms = None
+            return
+        for shard in list(self._shards.values()):
             deadline_ms = shard.coordinator.next_deadline()
             if deadline_ms is not None and deadline_ms <= now.monotonic_ms:
-                due.append(shard)
                 self._carry_out(shard, shard.coordinator.tick(now), now)
-        self._update_deadline()
-        return due
+        self.update_deadline()
 
-    def abandon(self, shard: Shard, ticket: int) -> None:
-        """Nobody hears the reply to `ticket` any more."""
-        shard.tickets.pop(ticket, None)
-        shard.coordinator.abandon(ticket)
-        self._update_deadline()
+    def abandon(self, number: int) -> None:
+        """Nobody hears the response to row `number` any more."""
+        gathering = self._gatherings.pop(number, None)
+        for ticket in gathering.tickets if gathering is not None else ():
+            waiting = self._tickets.pop(ticket, None)
+            if waiting is not None:
+                waiting.shard.coordinator.abandon(ticket)
+        self.update_deadline()
+
+    def advanced(self, leader: Leader) -> None:
+        """The leader's watermark moved: replies that waited for it may leave."""
+        shard = self._by_leader.get(leader)
+        if shard is not None:
+            self._release(shard)
+
+    def take_completed(self) -> list[tuple[int, Any]]:
+        """Rows whose last reply is there, with their responses."""
+        completed, self._completed = self._completed, []
+        return [(gathering.number, gathering.response()) for gathering in completed]
+
+    # --- decisions ----------------------------------------------------------------------------
 
     def _carry_out(self, shard: Shard, decision: Decision, now: Now) -> None:
         if decision.records:
-            _append(shard.leader, decision.records, now)
+            try:
+                append_records(shard.leader, decision.records, now)
+            except DiskError:
+                self._start_over(shard, now)
+                return
+            self._on_append(shard.leader)
             for record in decision.records:
                 shard.coordinator.replay(record.key, record.value)
         if decision.replies:
-            end = shard.leader.log.log_end_offset
-            shard.outbox.append((end, list(decision.replies)))
+            shard.outbox.append((shard.leader.log.log_end_offset, decision.replies))
+        self._release(shard)
 
-    def _update_deadline(self) -> None:
+    def _release(self, shard: Shard) -> None:
+        """Send the replies whose state is committed by now."""
+        outbox, watermark = shard.outbox, shard.leader.high_watermark
+        while outbox and outbox[0][0] <= watermark:
+            for reply in outbox.popleft()[1]:
+                waiting = self._tickets.pop(reply.ticket, None)
+                if waiting is not None:
+                    self._receive(waiting.gathering, waiting.index, reply.response)
+
+    def _start_over(self, shard: Shard, now: Now) -> None:
+        """A decision could not be written: back to what the log says."""
+        del self._shards[shard.leader.key.partition]
+        del self._by_leader[shard.leader]
+        for ticket, waiting in list(self._tickets.items()):
+            if waiting.shard is shard:
+                del self._tickets[ticket]
+                refusal = waiting.question.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                self._receive(waiting.gathering, waiting.index, refusal)
+        try:
+            self.load(shard.leader, now)
+        except (DiskError, ShardDamaged):
+            return  # no shard, and so NOT_COORDINATOR, until the next start
+
+    def refuse_all(self) -> None:
+        """Nothing can be written any more: nobody waits for a reply that won't come."""
+        for waiting in self._tickets.values():
+            refusal = waiting.question.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._receive(waiting.gathering, waiting.index, refusal)
+        self._tickets.clear()
+        for shard in self._shards.values():
+            shard.outbox.clear()
+        self.deadline_ms = None
+
+    def _receive(self, gathering: Gathering, index: int, reply: Any) -> None:
+        if gathering.put(index, reply):
+            self._gatherings.pop(gathering.number, None)
+            self._completed.append(gathering)
+
+    def update_deadline(self) -> None:
         deadlines = [shard.coordinator.next_deadline() for shard in self._shards.values()]
         self.deadline_ms = min((at for at in deadlines if at is not None), default=None)
+
+    # --- looking at it ------------------------------------------------------------------------
 
     def validate(self) -> None:
         for shard in self._shards.values():
@@ -157,43 +263,15 @@ class Coordinators:
 
     def describe(self) -> list[dict[str, Any]]:
         return [
-            {"partition": number, "groups": shard.coordinator.describe()}
+            {"partition": number, "recorded": shard.coordinator.recorded()}
             for number, shard in self._shards.items()
         ]
-
-
-def _append(leader: Leader, records: Sequence[GroupRecord], now: Now) -> None:
-    batch = encode_batch(
-        [
-            Record(offset=index, timestamp=now.wall_ms, key=record.key, value=record.value)
-            for index, record in enumerate(records)
-        ]
-    )
-    appended = leader.append(memoryview(batch), now.wall_ms)
-    if appended.error is not ErrorCode.NONE:
-        raise DiskError(f"the decision was refused by its own log: {appended.error.name}")
-
-
-def _records_of(leader: Leader) -> list[Record]:
-    records: list[Record] = []
-    log = leader.log
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        span = log.read(
-            offset, max_bytes=_READ_BYTES, limit_offset=log.log_end_offset, at_least_one=True
-        )
-        if span is None or isinstance(span, ErrorCode):
-            raise ShardDamaged(f"{leader.name} is damaged at offset {offset}")
-        for header, batch in iter_batches(memoryview(span.read())):
-            records += decode_records(batch, _MAX_BATCH_BYTES)
-            offset = Offset(header.next_offset)
-    return records
 
 
 def _java_hash(text: str) -> int:
     """`String.hashCode`: over UTF-16 units, in 32 bits."""
     value = 0
-    units = text.encode("utf-16-be")
+    units = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):
         value = (31 * value + int.from_bytes(units[position : position + 2], "big")) & 0xFFFFFFFF
     return value

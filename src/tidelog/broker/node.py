@@ -30,7 +30,7 @@ from tidelog.broker.events import (
     Tick,
 )
 from tidelog.broker.pending import Row
-from tidelog.broker.start import recover, write_clean_mark
+from tidelog.broker.start import load_groups, recover, write_clean_mark
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
 from tidelog.log.disk import Disk, DiskError
 from tidelog.model.clock import Now
@@ -110,8 +110,11 @@ class Node:
         """When `Tick` is due, in monotonic milliseconds; None if nothing waits for time."""
         if self._is_stopped:
             return None
-        deadline = self.state.pending.next_deadline()
-        return self._housekeeping_ms if deadline is None else min(deadline, self._housekeeping_ms)
+        deadline_ms = self._housekeeping_ms
+        for other_ms in (self.state.pending.next_deadline(), self.state.coordinators.deadline_ms):
+            if other_ms is not None and other_ms < deadline_ms:
+                deadline_ms = other_ms
+        return deadline_ms
 
     def validate(self) -> None:
         """The invariants of everything in the node."""
@@ -121,6 +124,7 @@ class Node:
         self._state.controller.image.validate()
         self._state.replicas.validate()
         self._state.sessions.validate()
+        self._state.coordinators.validate()
         self._connections.validate()
 
     def describe(self) -> dict[str, object]:
@@ -133,6 +137,7 @@ class Node:
             "partitions": state.replicas.describe(),
             "connections": self._connections.describe(),
             "pending": state.pending.describe(),
+            "groups": state.coordinators.describe(),
             "flushing": state.flushing.describe(),
         }
 
@@ -202,15 +207,24 @@ class Node:
         state = self.state
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
-        while state.advanced:
-            leaders, state.advanced = state.advanced, {}
-            for leader in leaders:
-                for row in state.pending.waiting_for(leader.key):
-                    self._resume(row, now, effects)
+        self._wake(now, effects)
         if not state.node_is_read_only:
             flush = state.flushing.start(state.journal)
             if flush is not None:
                 effects.append(flush)
+
+    def _wake(self, now: Now, effects: list[Effect]) -> None:
+        state = self.state
+        while state.advanced:
+            leaders, state.advanced = state.advanced, {}
+            for leader in leaders:
+                state.coordinators.advanced(leader)
+                for row in state.pending.waiting_for(leader.key):
+                    self._resume(row, now, effects)
+        for number, response in state.coordinators.take_completed():
+            answered = state.pending.take(number)
+            if answered is not None:
+                self._answer(answered.slot, response, effects)
 
     def _resume(
         self, row: Row, now: Now, effects: list[Effect], *, is_expired: bool = False
@@ -228,6 +242,9 @@ class Node:
     def _on_tick(self, now: Now, effects: list[Effect]) -> None:
         for row in self.state.pending.expired(now.monotonic_ms):
             self._resume(row, now, effects, is_expired=True)
+        groups_ms = self.state.coordinators.deadline_ms
+        if groups_ms is not None and now.monotonic_ms >= groups_ms:
+            self.state.coordinators.tick(now)
         if now.monotonic_ms >= self._housekeeping_ms:
             self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
             self._keep_house(now, effects)
@@ -279,6 +296,7 @@ class Node:
             ]
             state.flushing.touch_directories(state.replicas.apply(state.image, delta))
             state.advanced.update(dict.fromkeys(gone))
+            effects += [Report("error", text) for text in load_groups(state, now)]
         for row in state.pending.committed(state.journal.committed_offset):
             self._resume(row, now, effects)
 
@@ -292,6 +310,7 @@ class Node:
         )
         for row in state.pending.rows():
             self._resume(row, now, effects)
+        state.coordinators.refuse_all()
 
     # --- stopping -----------------------------------------------------------------------------
 
@@ -310,6 +329,7 @@ class Node:
         except DiskError as error:
             is_clean = False
             effects.append(Report("error", f"the logs could not be closed cleanly: {error}"))
+        self._wake(now, effects)
         for row in state.pending.rows():
             self._resume(row, now, effects, is_expired=True)
         if is_clean:

@@ -89,7 +89,7 @@ class Replicas:
                 self._open(topic, state, clean=False)
             except DiskError:
                 self._unopened[key] = (topic, state)
-        for topic_id in dict.fromkeys(delta.configured):
+        for topic_id in dict.fromkeys(t for t in delta.configured if t not in delta.created):
             self._configure(image, topic_id)
         for topic_id in delta.created:
             topic = image.topic_by_id(topic_id)

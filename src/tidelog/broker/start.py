@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.offsets_log import OFFSETS_TOPIC, ShardDamaged
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
 from tidelog.broker.state import BrokerState
 from tidelog.controller.controller import Controller
@@ -61,7 +62,28 @@ def recover(
         replicas=replicas,
         random=random,
     )
-    return state, reports
+    return state, reports + load_groups(state, now)
+
+
+def load_groups(state: BrokerState, now: Now) -> list[str]:
+    """Take up the partitions of the offsets topic that are not yet; gives what went wrong."""
+    coordinators = state.coordinators
+    coordinators.update_deadline()
+    topic = state.image.topics.get(OFFSETS_TOPIC)
+    if topic is None:
+        return []
+    reports: list[str] = []
+    loaded = coordinators.loaded_partitions()
+    for partition in topic.partitions:
+        leader = state.replicas.by_key.get(partition.key)
+        if leader is None or partition.key.partition in loaded:
+            continue
+        try:
+            coordinators.load(leader, now)
+        except (DiskError, ShardDamaged) as error:
+            reports.append(f"its groups can't be served: {error}")
+    coordinators.partitions = len(topic.partitions)
+    return reports
 
 
 def write_clean_mark(disk: Disk) -> bool:

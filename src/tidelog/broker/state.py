@@ -8,18 +8,22 @@ from typing import Any
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Slot
+from tidelog.broker.coordinators import Coordinators
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.flushing import Flushing
+from tidelog.broker.image_topics import ImageTopics
 from tidelog.broker.pending import Pending
 from tidelog.broker.replicas import Replicas
 from tidelog.controller.controller import Controller
 from tidelog.controller.decision import Decision
+from tidelog.groups.settings import GroupSettings
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import Journal
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
+from tidelog.model.settings import NodeSettings
 from tidelog.partition.leader import Leader
 
 
@@ -78,6 +82,13 @@ class BrokerState:
         self.sessions = FetchSessions(
             max_sessions=config.settings.max_incremental_fetch_session_cache_slots, random=random
         )
+        self.coordinators = Coordinators(
+            group_settings(config.settings),
+            ImageTopics(lambda: self.image),
+            random,
+            on_append=self.appended,
+            may_write=lambda: self.storage_error is None,
+        )
         self.producer_ids = range(0)
         self.storage_error: str | None = None
         """Why nothing may be written any more. Set once; only a restart clears it."""
@@ -89,6 +100,14 @@ class BrokerState:
     @property
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
+
+    def appended(self, leader: Leader) -> None:
+        """Something was written to the leader's log: flush it, or let readers know."""
+        self.touched[leader] = None
+        if leader.waits_for_flush or leader.log.has_new_files:
+            self.flushing.touch(leader)
+        if not leader.waits_for_flush:
+            self.advanced[leader] = None
 
     def fail_storage(self, error: DiskError) -> None:
         """The disk can't be trusted with another write."""
@@ -117,3 +136,19 @@ class BrokerState:
         self.controller.appended(decision.records)
         self.flushing.touch_journal()
         return offset
+
+
+def group_settings(settings: NodeSettings) -> GroupSettings:
+    """What the node's settings say about groups."""
+    return GroupSettings(
+        group_min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        group_max_size=settings.group_max_size,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        group_consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
+        group_consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        group_consumer_max_size=settings.group_consumer_max_size,
+        group_consumer_assignors=tuple(settings.group_consumer_assignors.split(",")),
+    )

@@ -14,9 +14,8 @@ from tidelog.cli.options import Bootstrap, TopicName
 from tidelog.cli.output import aside
 from tidelog.cli.record_text import FIELD_NAMES, json_line, template
 from tidelog.cli.start_point import StartPoint, parse_start
-from tidelog.client import Admin, Connection, Consumer
+from tidelog.client import Admin, Connection, Message, Reader
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
-from tidelog.client.consumer import ReceivedRecord
 from tidelog.model.ids import TopicPartition
 
 app = typer.Typer(rich_markup_mode="markdown")
@@ -65,11 +64,11 @@ def consume(
     point = _start_point(start)
     connection = Connection(bootstrap)
     starts = start_offsets(Admin(connection), topic, partition=partition, point=point)
-    consumer = Consumer(connection, starts=starts, on_broker_lost=lambda: _mention_loss(bootstrap))
+    reader = Reader(connection, starts=starts, on_broker_lost=lambda: _mention_loss(bootstrap))
     try:
-        _print_records(consumer, writer, max_records=max_records, exit_at_end=exit_at_end)
+        _print_records(reader, writer, max_records=max_records, exit_at_end=exit_at_end)
     finally:
-        consumer.close()
+        reader.close()
 
 
 def start_offsets(
@@ -106,7 +105,7 @@ def _within(partition: TopicPartition, offset: int, span: tuple[int, int]) -> in
     return offset
 
 
-def _writer(layout: str | None, *, as_json: bool) -> Callable[[ReceivedRecord], bytes]:
+def _writer(layout: str | None, *, as_json: bool) -> Callable[[Message], bytes]:
     if as_json and layout is not None:
         raise typer.BadParameter("give --format or --json, not both")
     if as_json:
@@ -129,8 +128,8 @@ def _mention_loss(bootstrap: str) -> None:
 
 
 def _print_records(
-    consumer: Consumer,
-    writer: Callable[[ReceivedRecord], bytes],
+    reader: Reader,
+    writer: Callable[[Message], bytes],
     *,
     max_records: int | None,
     exit_at_end: bool,
@@ -138,12 +137,12 @@ def _print_records(
     output = sys.stdout.buffer
     left = max_records
     while left is None or left > 0:
-        records = consumer.poll(
+        records = reader.poll(
             max_records=READ_AT_ONCE if left is None else min(left, READ_AT_ONCE)
         )
         output.writelines(map(writer, records))
         output.flush()
         if left is not None:
             left -= len(records)
-        if exit_at_end and consumer.is_at_end:
+        if exit_at_end and reader.is_at_end:
             return

@@ -21,7 +21,7 @@ import typer
 from tidelog.cli.failure import CommandFailed
 from tidelog.cli.node_process import NodeProcess
 from tidelog.cli.output import add_rows, people, progress, table
-from tidelog.client import Admin, Connection, Consumer, Producer
+from tidelog.client import Admin, Connection, Producer, Reader
 from tidelog.client.producer import Deliveries
 
 app = typer.Typer(rich_markup_mode="markdown")
@@ -148,7 +148,7 @@ def _read_back(connection: Connection, *, expected: int, story: Story) -> Tally:
     tally = Tally()
     admin = Admin(connection)
     spans = admin.offsets(admin.topic(TOPIC).topic_partitions)
-    consumer = Consumer(connection, starts={each: span.start for each, span in spans.items()})
+    consumer = Reader(connection, starts={each: span.start for each, span in spans.items()})
     deadline = time.monotonic() + READ_TIMEOUT_S
     with progress(console=story.console) as bar:
         task = bar.add_task("reading them back", total=expected)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.cli.output import time_text
-from tidelog.client.consumer import ReceivedRecord
+from tidelog.client.message import Message
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\\": "\\", r"\0": "\0"}
 _ESCAPE = re.compile(r"\\[nt\\0]")
 
-_FIELDS: dict[str, Callable[[ReceivedRecord], bytes]] = {
+_FIELDS: dict[str, Callable[[Message], bytes]] = {
     "topic": lambda record: record.topic.encode(),
     "partition": lambda record: b"%d" % record.partition,
     "offset": lambda record: b"%d" % record.offset,
@@ -31,12 +31,12 @@ _FIELDS: dict[str, Callable[[ReceivedRecord], bytes]] = {
 FIELD_NAMES = ", ".join(_FIELDS)
 
 
-def template(text: str) -> Callable[[ReceivedRecord], bytes]:
+def template(text: str) -> Callable[[Message], bytes]:
     """The writer of one record; keys and values go through as the bytes they are.
 
     An unknown field is a `ValueError` with a sentence.
     """
-    parts: list[bytes | Callable[[ReceivedRecord], bytes]] = []
+    parts: list[bytes | Callable[[Message], bytes]] = []
     for position, part in enumerate(_FIELD.split(_unescaped(text))):
         if position % 2 == 0:
             parts.append(part.encode())
@@ -45,13 +45,13 @@ def template(text: str) -> Callable[[ReceivedRecord], bytes]:
         else:
             raise ValueError(f"unknown field {{{part}}}: known are {FIELD_NAMES}")
 
-    def write(record: ReceivedRecord) -> bytes:
+    def write(record: Message) -> bytes:
         return b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
 
     return write
 
 
-def json_line(record: ReceivedRecord) -> bytes:
+def json_line(record: Message) -> bytes:
     """One line. A key or value that is not UTF-8 stands as `key_base64`, `value_base64`."""
     fields: dict[str, Any] = {
         "topic": record.topic,

@@ -157,6 +157,10 @@ def decide_delete_topics(
             )
             outcomes.append(TopicOutcome(name, topic_id, error, error.explanation))
             continue
+        if topic.is_internal:
+            refused = ErrorCode.INVALID_TOPIC_EXCEPTION
+            outcomes.append(TopicOutcome(topic.name, topic_id, refused, "groups are kept there"))
+            continue
         gone.add(topic.topic_id)
         records.append(RemoveTopicRecord(topic_id=topic.topic_id))
         outcomes.append(TopicOutcome(topic.name, topic.topic_id))

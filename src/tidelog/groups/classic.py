@@ -166,7 +166,9 @@ def subscriptions(group: ClassicGroup) -> frozenset[str] | None:
     said = [(generation.protocol_type, m.subscription) for m in generation.members.values()]
     if group.gathering is not None:
         for candidate in group.gathering.candidates.values():
-            said += [(candidate.protocol_type, protocol.metadata) for protocol in candidate.protocols]
+            said += [
+                (candidate.protocol_type, protocol.metadata) for protocol in candidate.protocols
+            ]
     topics: frozenset[str] = frozenset()
     for protocol_type, metadata in said:
         own = subscribed_topics(protocol_type, metadata)

@@ -98,7 +98,7 @@ class Coordinator:
         error = ErrorCode.INVALID_GROUP_ID if not request.group_id else ErrorCode.NONE
         error = error or self._classic.check_commit(now, request)
         if error is not ErrorCode.NONE:
-            decision.reply(ticket, _refused_commit(request, error))
+            decision.reply(ticket, refused_commit(request, error))
             return decision
         decision.records, response = self._offsets.commit(
             request,
@@ -309,7 +309,7 @@ class Coordinator:
         return records
 
 
-def _refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
     """A refusal of the whole is told partition by partition: the answer has no other place."""
     return OffsetCommitResponse(
         topics=[

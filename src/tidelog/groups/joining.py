@@ -89,6 +89,7 @@ def _fits(draft: Draft, request: JoinGroupRequest) -> bool:
         protocols
         for one, protocols in zip(draft.everybody(), draft.supported(), strict=True)
         if one.member_id != request.member_id
+        and (one.instance_id is None or one.instance_id != request.group_instance_id)
     ]
     if not others:
         return True

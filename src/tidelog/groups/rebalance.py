@@ -23,6 +23,7 @@ def begin(draft: Draft) -> Gathering:
     assert group.gathering is None, "a rebalance is under way already"
     for member_id in list(group.sync_tickets):
         refuse_sync(draft, member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+        draft.heard_of(member_id)
     group.unsynced.clear()
     draft.disarm(SYNC)
     group.gathering = Gathering(is_initial=draft.state is ClassicState.EMPTY)

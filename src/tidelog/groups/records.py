@@ -5,9 +5,10 @@ value is a tombstone. Kinds 0-2 are the classic protocol's and the offsets', 3-8
 newer protocol (KIP-848). Kind 4 (the partitions of subscribed topics) is read over: newer releases
 of Kafka keep a hash in kind 3 instead, as we do.
 
-One field is ours, a tagged one that others skip: `GroupMetadataValue.is_unsettled` says that the
-generation has no assignment (yet). So the number of a generation is recorded before anybody hears
-it, and is never given out twice. The rest is Kafka's, field by field.
+Two fields are ours, tagged ones that others skip. `GroupMetadataValue.is_unsettled` says that the
+generation has no assignment (yet): so the number of a generation is recorded before anybody hears
+it, and is never given out twice. `ConsumerGroupMetadataValue.empty_since` says when the last member
+left, so that offsets are kept for their time after it. The rest is Kafka's, field by field.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class ConsumerGroupMetadataKey:
 class ConsumerGroupMetadataValue:
     epoch: int = int32()
     metadata_hash: int = int64(tag=0, default=0)
+    empty_since: int = int64(tag=1000, default=-1)
 
 
 @message(versions="0")

@@ -155,12 +155,13 @@ NODE_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "group.initial.rebalance.delay.ms",
         "node",
-        0,
+        100,
         low=0,
         high=INT32_MAX,
         unit="ms",
-        doc="How long an empty group waits for more members after the first. Kafka waits 3 s, "
-        "which everybody who develops against it waits too.",
+        doc="How long an empty group waits for more members after each that joins. Kafka waits "
+        "3 s, and everybody who develops against it waits with it; members that start together "
+        "come within less.",
     ),
     Setting(
         "group.max.size",

@@ -25,6 +25,7 @@ class Leader:
         "_safeguards",
         "_watermark_floor",
         "is_gone",
+        "is_internal",
         "key",
         "leader_epoch",
         "log",
@@ -44,6 +45,7 @@ class Leader:
         self.leader_epoch: LeaderEpoch = state.leader_epoch
         self.log = log
         self.is_gone = False
+        self.is_internal = state.name.topic.startswith("__")
         self._reported = 0
         self._safeguards = safeguards
         self._watermark_floor = Offset(0)

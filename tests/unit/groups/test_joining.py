@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.support.group_driver import GroupDriver, subscription
+
 from tidelog.model.errors import ErrorCode
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.support.group_driver import GroupDriver
+
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.leave_group import LeaveGroupRequest
 

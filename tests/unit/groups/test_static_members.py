@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.support.group_driver import GroupDriver, subscription
+
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.consumer_protocol import (
     ConsumerProtocolSubscription,

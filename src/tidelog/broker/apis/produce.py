@@ -111,6 +111,8 @@ def _append(
     leader = state.replicas.find(topic[0], data.index, topic_id=TopicId(topic[1]))
     if isinstance(leader, ErrorCode):
         return _refuse(answer, leader)
+    if leader.is_internal:
+        return _refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is the node's own")
     if acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
         return _refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
     if state.node_is_read_only:
@@ -126,15 +128,11 @@ def _append(
         return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     if appended.error is not ErrorCode.NONE:
         return _refuse(answer, appended.error)
-    state.touched[leader] = None
+    state.appended(leader)
     answer.base_offset = appended.base_offset
     answer.log_start_offset = leader.log.log_start_offset
     if leader.high_watermark <= appended.last_offset:
         uncommitted.append((leader, appended.last_offset, answer))
-    else:
-        state.advanced[leader] = None
-    if leader.waits_for_flush or leader.log.has_new_files:
-        state.flushing.touch(leader)
     return answer
 
 
