@@ -6,6 +6,7 @@ After every step the coordinator checks its own invariants.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,11 @@ from tidelog.groups.decision import Decision, GroupRecord
 from tidelog.groups.settings import GroupSettings
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 from tidelog.wire.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     encode_subscription,
@@ -107,8 +113,12 @@ class GroupDriver:
 
     def _start(self) -> Coordinator:
         self._starts += 1
+        return self.replayed(self.log)
+
+    def replayed(self, log: Sequence[GroupRecord]) -> Coordinator:
+        """Another coordinator, of what the log says."""
         coordinator = Coordinator(self.settings, Random(self._starts), self.topics)
-        for key, value in self.log:
+        for key, value in log:
             coordinator.replay(key, value)
         return coordinator
 
@@ -293,6 +303,71 @@ class GroupDriver:
     def state(self, group: str = "g") -> str:
         """As DescribeGroups tells it."""
         state: str = self.answer("describe_group", group).group_state
+        return state
+
+    # Requests of the newer protocol.
+
+    def pulse(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        group: str = "g",
+        topics: list[str] | None = None,
+        regex: str | None = None,
+        owned: Mapping[str, list[int]] | None = None,
+        instance: str | None = None,
+        assignor: str | None = None,
+        rebalance_timeout_ms: int = -1,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """One ConsumerGroupHeartbeat; what is not given is null."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=instance,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            subscribed_topic_names=topics,
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=None
+            if owned is None
+            else [
+                TopicPartitions(topic_id=self.topic_id(name), partitions=partitions)
+                for name, partitions in owned.items()
+            ],
+        )
+        response: ConsumerGroupHeartbeatResponse = self.answer(
+            "consumer_group_heartbeat", request, client_id="client", client_host="/127.0.0.1"
+        )
+        return response
+
+    def enter(
+        self, member_id: str, *topics: str, timeout_ms: int = 30_000, **arguments: Any
+    ) -> ConsumerGroupHeartbeatResponse:
+        """A member's first heartbeat."""
+        names = list(topics) if topics or "regex" in arguments else ["orders"]
+        return self.pulse(
+            member_id, 0, topics=names, owned={}, rebalance_timeout_ms=timeout_ms, **arguments
+        )
+
+    def topic_id(self, name: str) -> UUID:
+        topic_id = self.topics.topic_id(name)
+        assert topic_id is not None
+        return topic_id
+
+    def assigned(self, response: ConsumerGroupHeartbeatResponse) -> dict[str, list[int]] | None:
+        """By topic name; nothing if the response says nothing of it."""
+        if response.assignment is None:
+            return None
+        return {
+            self.topics.name(topic.topic_id) or str(topic.topic_id): topic.partitions
+            for topic in response.assignment.topic_partitions
+        }
+
+    def newer_state(self, group: str = "g") -> str:
+        """As ConsumerGroupDescribe tells it."""
+        state: str = self.answer("consumer_group_describe", group).group_state
         return state
 
     # Stories that many tests begin with.

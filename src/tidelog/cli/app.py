@@ -30,12 +30,15 @@ class Noun(NamedTuple):
 NOUNS = (
     Noun("serve", "Start a node.", "Run"),
     Noun("demo", "See it work: orders in, kill -9, orders out.", "Run"),
-    Noun("topic", "Create, list, describe and delete topics.", "Use"),
+    Noun("topic", "Create, list, describe, alter and delete topics.", "Use"),
     Noun("produce", "Send records from lines, a file or a generator.", "Use"),
-    Noun("consume", "Read records from anywhere in a topic.", "Use"),
+    Noun("consume", "Read records from anywhere in a topic, or as a group.", "Use"),
+    Noun("group", "See who reads what and how far behind; move offsets.", "Use"),
+    Noun("config", "Explain, show and change settings.", "Use"),
     Noun("dump", "Look into log files, with no broker running.", "Look inside"),
     Noun("bench", "Measure throughput and latency on this machine.", "Look inside"),
     Noun("sim", "Run simulated nodes with faults, by seed.", "Look inside"),
+    Noun("completion", "Let the Tab key complete commands in your shell.", "Look inside"),
     Noun("version", "Say what is installed.", "Look inside"),
 )
 
@@ -140,7 +143,7 @@ def _usage_message(error: Any) -> str:
     """One line; none where typer has just printed the help instead."""
     context = error.ctx
     path = context.command_path if context is not None else "tidelog"
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").removeprefix("Invalid value: ")
     if not message:
         return ""
     return f"{message[:1].lower()}{message[1:]} (see `{path} --help`)"

@@ -1,19 +1,21 @@
-"""`tidelog consume`: records from anywhere in a topic, without a group."""
+"""`tidelog consume`: records from anywhere in a topic without a group, or as a member of one."""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from tidelog.cli.failure import CommandFailed
-from tidelog.cli.options import Bootstrap, TopicName
+from tidelog.cli.consume_group import GroupReading, print_as_member
+from tidelog.cli.names import group_names, topic_names
+from tidelog.cli.options import Bootstrap
 from tidelog.cli.output import aside
 from tidelog.cli.record_text import FIELD_NAMES, json_line, template
-from tidelog.cli.start_point import StartPoint, parse_start
+from tidelog.cli.start_offsets import start_offsets, start_point
+from tidelog.cli.start_point import StartPoint
 from tidelog.client import Admin, Connection, Message, Reader
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
 from tidelog.model.ids import TopicPartition
@@ -24,22 +26,57 @@ READ_AT_ONCE = 1000
 """Records asked of librdkafka in one call; each call crosses into C once."""
 
 
+class Protocol(StrEnum):
+    """Who assigns partitions: a member (classic) or the broker (consumer, KIP-848)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
 @app.command(
     epilog="Example: `tidelog consume orders --from beginning --exit-at-end`\n\n"
-    "Follow, with keys: `tidelog consume orders --from end --format '{key}: {value}\\n'`"
+    "Follow, with keys: `tidelog consume orders --from end --format '{key}: {value}\\n'`\n\n"
+    "Share the work: `tidelog consume '^orders.*' --group billing`, several times"
 )
 def consume(
-    topic: TopicName,
+    topics: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOPIC...",
+            help="Which topics; with --group also a pattern, as '^orders.*'.",
+            autocompletion=topic_names,
+        ),
+    ],
     start: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--from",
             metavar="WHERE",
+            show_default="beginning",
             help="beginning, end, an offset, a time (2030-01-31T12:00), or so long ago (10m, 2h).",
         ),
-    ] = "beginning",
+    ] = None,
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="NAME",
+            help="Join this group, and commit what is printed.",
+            autocompletion=group_names,
+        ),
+    ] = None,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            show_default="classic",
+            help="Of the group: classic, or consumer (KIP-848).",
+        ),
     ] = None,
     max_records: Annotated[
         int | None,
@@ -57,13 +94,29 @@ def consume(
 ) -> None:
     """Print records: each value on a line of its own, unless --format or --json says otherwise.
 
-    Joins no group and commits nothing. Without --exit-at-end or --max it waits for more until
-    Ctrl-C.
+    Without --exit-at-end or --max it waits for more until Ctrl-C. Without --group it joins no
+    group and commits nothing. With one it goes on where the group is, --from says only where a new
+    group begins, and each record is committed once it is printed: after a crash, some may come
+    again.
     """
     writer = _writer(layout, as_json=as_json)
-    point = _start_point(start)
     connection = Connection(bootstrap)
-    starts = start_offsets(Admin(connection), topic, partition=partition, point=point)
+    if group is not None:
+        reading = GroupReading(
+            group,
+            topics,
+            start=_group_start(start, partition),
+            protocol=(protocol or Protocol.CLASSIC).value,
+            max_records=max_records,
+            exit_at_end=exit_at_end,
+        )
+        print_as_member(
+            connection, reading, writer, on_broker_lost=lambda: _mention_loss(bootstrap)
+        )
+        return
+    if protocol is not None:
+        raise typer.BadParameter("only a group has one: give --group", param_hint="--protocol")
+    starts = _starts(connection, topics, partition=partition, start=start or "beginning")
     reader = Reader(connection, starts=starts, on_broker_lost=lambda: _mention_loss(bootstrap))
     try:
         _print_records(reader, writer, max_records=max_records, exit_at_end=exit_at_end)
@@ -71,38 +124,36 @@ def consume(
         reader.close()
 
 
-def start_offsets(
-    admin: Admin, topic: str, *, partition: int | None, point: StartPoint
+def _starts(
+    connection: Connection, topics: list[str], *, partition: int | None, start: str
 ) -> dict[TopicPartition, int]:
-    """The offset at which to begin in each partition, or `CommandFailed` if there is none."""
-    chosen = admin.topic(topic).chosen(partition)
-    if point.kind == "time":
-        return admin.offsets_at(chosen, point.number)
-    spans = admin.offsets(chosen)
-    if point.kind == "offset":
-        return {each: _within(each, point.number, spans[each]) for each in _single(chosen)}
-    return {
-        each: span.start if point.kind == "beginning" else span.end for each, span in spans.items()
-    }
+    """The offset at which to begin in each partition of each topic."""
+    point = start_point(start, option="--from")
+    if any(topic.startswith("^") for topic in topics):
+        raise typer.BadParameter("a pattern can only be read as a group: give --group")
+    if len(topics) > 1 and (partition is not None or point.kind == "offset"):
+        raise typer.BadParameter("a partition or an offset is one topic's: name a single topic")
+    admin = Admin(connection)
+    starts: dict[TopicPartition, int] = {}
+    for topic in topics:
+        starts |= start_offsets(admin, topic, partition=partition, point=point)
+    return starts
 
 
-def _single(chosen: list[TopicPartition]) -> list[TopicPartition]:
-    if len(chosen) > 1:
-        raise CommandFailed(
-            f"topic {chosen[0].topic!r} has {len(chosen)} partitions, each with offsets of its "
-            "own: say which with --partition N"
+def _group_start(text: str | None, partition: int | None) -> StartPoint:
+    """Where a group begins that has committed nothing; it can't be told more."""
+    if partition is not None:
+        raise typer.BadParameter(
+            "the group assigns partitions: leave it out", param_hint="--partition"
         )
-    return chosen
-
-
-def _within(partition: TopicPartition, offset: int, span: tuple[int, int]) -> int:
-    start, end = span
-    if not start <= offset <= end:
-        raise CommandFailed(
-            f"offset {offset} is not in partition {partition.partition} of {partition.topic!r}: "
-            f"it begins at {start}, and its next record gets {end}"
+    point = start_point(text or "beginning", option="--from")
+    if point.kind not in ("beginning", "end"):
+        raise typer.BadParameter(
+            "a new group begins at the beginning or the end; move one with "
+            "`tidelog group reset-offsets`",
+            param_hint="--from",
         )
-    return offset
+    return point
 
 
 def _writer(layout: str | None, *, as_json: bool) -> Callable[[Message], bytes]:
@@ -114,13 +165,6 @@ def _writer(layout: str | None, *, as_json: bool) -> Callable[[Message], bytes]:
         return template(layout if layout is not None else "{value}\n")
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--format") from None
-
-
-def _start_point(text: str) -> StartPoint:
-    try:
-        return parse_start(text, now_ms=time.time_ns() // 1_000_000)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--from") from None
 
 
 def _mention_loss(bootstrap: str) -> None:
@@ -137,9 +181,7 @@ def _print_records(
     output = sys.stdout.buffer
     left = max_records
     while left is None or left > 0:
-        records = reader.poll(
-            max_records=READ_AT_ONCE if left is None else min(left, READ_AT_ONCE)
-        )
+        records = reader.poll(max_records=READ_AT_ONCE if left is None else min(left, READ_AT_ONCE))
         output.writelines(map(writer, records))
         output.flush()
         if left is not None:

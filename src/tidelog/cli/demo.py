@@ -148,15 +148,15 @@ def _read_back(connection: Connection, *, expected: int, story: Story) -> Tally:
     tally = Tally()
     admin = Admin(connection)
     spans = admin.offsets(admin.topic(TOPIC).topic_partitions)
-    consumer = Reader(connection, starts={each: span.start for each, span in spans.items()})
+    reader = Reader(connection, starts={each: span.start for each, span in spans.items()})
     deadline = time.monotonic() + READ_TIMEOUT_S
     with progress(console=story.console) as bar:
         task = bar.add_task("reading them back", total=expected)
-        while not consumer.is_at_end and time.monotonic() < deadline:
-            for record in consumer.poll():
+        while not reader.is_at_end and time.monotonic() < deadline:
+            for record in reader.poll():
                 tally.add(json.loads(record.value or b""))
             bar.update(task, completed=tally.orders.total())
-    consumer.close()
+    reader.close()
     return tally
 
 

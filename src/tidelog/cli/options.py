@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidelog.cli.names import group_names, topic_names
+
 Bootstrap = Annotated[
     str,
     typer.Option(
@@ -18,7 +20,17 @@ Bootstrap = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+TopicName = Annotated[
+    str,
+    typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=topic_names),
+]
+GroupName = Annotated[
+    str,
+    typer.Argument(metavar="GROUP", help="The group's name.", autocompletion=group_names),
+]
+Carry = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do it. Without, only what would happen is shown.")
+]
 
 
 def pairs(texts: list[str], *, option: str) -> dict[str, str]:

@@ -103,5 +103,19 @@ def time_text(timestamp_ms: int) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def duration_text(seconds: float) -> str:
+    """A length of time for people, in its two largest units: 0.4 s, 12 s, 3 min 20 s, 2 d 4 h."""
+    if seconds < 10:
+        tenths = f"{seconds:.1f}".removesuffix(".0")
+        return f"{tenths} s"
+    whole = round(seconds)
+    parts: list[str] = []
+    for name, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, whole = divmod(whole, size)
+        if count or parts:
+            parts.append(f"{count} {name}" if count else "")
+    return " ".join(part for part in parts[:2] if part)
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

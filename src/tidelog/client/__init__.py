@@ -6,7 +6,8 @@ at-least-once or at-most-once by one word, and errors that say what to do. Every
 wrong is a `ClientError` with one sentence; librdkafka's own log lines never reach the terminal.
 
 Start with `connection.py`, which all share. `reader.py` reads given partitions without a group;
-`aio/` has the asyncio forms. Knows `model` and nothing else of ours. Importing the package loads
+`aio/` has the asyncio forms. `direct.py` is the one exception to librdkafka.
+Knows `model` and `wire` and nothing else of ours. Importing the package loads
 no librdkafka: that waits for the first use.
 """
 

@@ -1,26 +1,29 @@
-"""Topics: create, list, describe, delete; and where their partitions begin and end."""
+"""Topics: create, list, describe, change, delete; and where their partitions begin and end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import confluent_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     PartitionMetadata,
+    ResourceType,
 )
 
-from tidelog.client.connection import Connection
-from tidelog.client.errors import ClientError, explained_exception, no_partition, no_topic
+from tidelog.client import direct
+from tidelog.client.errors import ClientError, no_partition, no_topic
+from tidelog.client.group_admin import GroupAdmin
 from tidelog.model.ids import TopicPartition
-
-Answer = TypeVar("Answer")
 
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -74,13 +77,20 @@ class Topic:
         return [TopicPartition(self.name, partition)]
 
 
-class Admin:
-    """Asks and changes what the cluster knows. Every failure is a `ClientError`."""
+class TopicSetting(NamedTuple):
+    """A setting of a topic. `source` is Kafka's word in lower case: "default config" and others."""
 
-    def __init__(self, connection: Connection) -> None:
-        connection.probe()
-        self._connection = connection
-        self._client = AdminClient(connection.configuration())
+    value: str | None
+    source: str
+
+    @property
+    def is_own(self) -> bool:
+        """Set on the topic itself."""
+        return self.source == "dynamic topic config"
+
+
+class Admin(GroupAdmin):
+    """Asks and changes what the cluster knows. Every failure is a `ClientError`."""
 
     def topics(self) -> list[Topic]:
         """All topics, by name.
@@ -117,10 +127,88 @@ class Admin:
             replication_factor=replication_factor,
             config=dict(settings or {}),
         )
-        self._wait(self._client.create_topics([new], **self._deadlines())[name], topic=name)
+        self._wait(self._client.create_topics([new], **self._timeouts)[name], topic=name)
 
     def delete_topic(self, name: str) -> None:
-        self._wait(self._client.delete_topics([name], **self._deadlines())[name], topic=name)
+        self._wait(self._client.delete_topics([name], **self._timeouts)[name], topic=name)
+
+    def add_partitions(self, name: str, *, total: int) -> None:
+        """So that the topic has `total`. Keys will go to other partitions than before."""
+        new = NewPartitions(name, total)
+        self._wait(self._client.create_partitions([new], **self._timeouts)[name], topic=name)
+
+    def settings(self, topic: str) -> dict[str, TopicSetting]:
+        """All settings of the topic, by name."""
+        return self._settings(ConfigResource(ResourceType.TOPIC, topic), topic=topic)
+
+    def node_settings(self, node_id: int) -> dict[str, TopicSetting]:
+        """All settings of that node, by name; those of topics are what its topics begin with."""
+        return self._settings(ConfigResource(ResourceType.BROKER, str(node_id)))
+
+    def node_ids(self) -> list[int]:
+        return sorted(self._addresses())
+
+    def sizes(self, topic: Topic) -> dict[TopicPartition, int]:
+        """The bytes each partition takes on its leader; without those that nobody tells."""
+        if not direct.is_possible(self._connection):
+            return {}
+        addresses = self._addresses()
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for row, place in zip(topic.partitions, topic.topic_partitions, strict=True):
+            by_leader.setdefault(row.leader, []).append(place)
+        found: dict[TopicPartition, int] = {}
+        for leader, places in by_leader.items():
+            try:
+                found |= direct.partition_sizes(self._connection, addresses[leader], places)
+            except (ClientError, KeyError):
+                continue
+        return found
+
+    def _addresses(self) -> dict[int, tuple[str, int]]:
+        try:
+            nodes = self._client.list_topics(timeout=self._connection.timeout_s).brokers
+        except KafkaException as exception:
+            raise self._explained(exception) from None
+        return {node.id: (str(node.host), int(node.port)) for node in nodes.values()}
+
+    def _settings(self, asked: ConfigResource, *, topic: str = "") -> dict[str, TopicSetting]:
+        future = self._client.describe_configs([asked], **self._timeout)[asked]
+        entries = sorted(self._wait(future, topic=topic).items())
+        return {
+            name: TopicSetting(
+                entry.value, ConfigSource(entry.source).name.lower().replace("_", " ")
+            )
+            for name, entry in entries
+        }
+
+    def alter_settings(self, topic: str, changes: Mapping[str, str | None]) -> None:
+        """Set each of `changes`; None takes the topic's own value away. All of them or none."""
+        entries = [
+            ConfigEntry(
+                name,
+                value,
+                incremental_operation=(
+                    AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+                ),
+            )
+            for name, value in changes.items()
+        ]
+        asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        future = self._client.incremental_alter_configs([asked], **self._timeout)[asked]
+        self._wait(future, topic=topic)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Delete what lies before the given offsets; gives where each partition begins now."""
+        if not before:
+            return {}
+        rows = [confluent_kafka.TopicPartition(*place, offset) for place, offset in before.items()]
+        futures = self._client.delete_records(rows, **self._timeouts)
+        return {
+            TopicPartition(row.topic, row.partition): self._wait(
+                future, topic=row.topic
+            ).low_watermark
+            for row, future in futures.items()
+        }
 
     def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offsets]:
         """Where each partition begins and ends now: two requests, however many partitions."""
@@ -147,26 +235,11 @@ class Admin:
         if not partitions:
             return {}
         asked = {confluent_kafka.TopicPartition(*partition): spec for partition in partitions}
-        futures = self._client.list_offsets(asked, request_timeout=self._connection.timeout_s)
+        futures = self._client.list_offsets(asked, **self._timeout)
         return {
             TopicPartition(row.topic, row.partition): self._wait(future, topic=row.topic).offset
             for row, future in futures.items()
         }
-
-    def _deadlines(self) -> dict[str, float]:
-        return {
-            "operation_timeout": self._connection.timeout_s,
-            "request_timeout": self._connection.timeout_s,
-        }
-
-    def _wait(self, future: Future[Answer], *, topic: str) -> Answer:
-        try:
-            return future.result()
-        except KafkaException as exception:
-            raise self._explained(exception, topic=topic) from None
-
-    def _explained(self, exception: KafkaException, *, topic: str = "") -> ClientError:
-        return explained_exception(exception, bootstrap=self._connection.bootstrap, topic=topic)
 
 
 def _partition(row: PartitionMetadata) -> Partition:

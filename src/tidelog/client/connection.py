@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tidelog.client.errors import ClientError, no_broker
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+BOOTSTRAP_VARIABLE = "TIDELOG_BOOTSTRAP"
 
 Option = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One or more `HOST:PORT`, separated by commas, and how long to wait for an answer."""
+    """One or more `HOST:PORT`, separated by commas, and how long to wait for an answer.
+
+    `options` are librdkafka's own, for what is not ours to know: TLS, SASL, proxies. They win over
+    everything else.
+    """
 
     bootstrap: str = DEFAULT_BOOTSTRAP
     timeout_s: float = 10.0
+    options: Mapping[str, Option] = field(default_factory=dict)
 
     def configuration(self, **options: Option) -> dict[str, Option]:
         """librdkafka's options: ours, and those given (`_` stands for `.`).
@@ -32,10 +40,11 @@ class Connection:
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             **{name.replace("_", "."): value for name, value in options.items()},
+            **self.options,
         }
 
     def probe(self) -> None:
-        """`ClientError` unless somebody accepts connections there.
+        """`NoBroker` unless somebody accepts connections there.
 
         librdkafka tries a refused connection again until the whole timeout has passed. A person
         who forgot to start the broker should hear so at once.
@@ -51,6 +60,17 @@ class Connection:
     def addresses(self) -> list[tuple[str, int]]:
         """Each host and port of `bootstrap`; a part that is none is a `ClientError`."""
         return [_address(part.strip()) for part in self.bootstrap.split(",")]
+
+
+Bootstrap = Connection | str | None
+"""How a cluster may be given: its bootstrap addresses, a whole connection, or nothing."""
+
+
+def connection_to(bootstrap: Bootstrap) -> Connection:
+    """Nothing given means the variable `TIDELOG_BOOTSTRAP`, else a node on this machine."""
+    if isinstance(bootstrap, Connection):
+        return bootstrap
+    return Connection(bootstrap or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,123 +1,125 @@
-"""Reading records from given offsets of given partitions; no group, nothing committed."""
+"""Reading topics: one message after the other, alone or as a member of a group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
 
 import confluent_kafka
-from confluent_kafka import KafkaError, Message
 
-from tidelog.client.connection import Connection
-from tidelog.client.errors import ClientError, explained
-from tidelog.model.ids import TopicPartition
+from tidelog.client.connection import Bootstrap, connection_to
+from tidelog.client.inbox import Inbox, Processing, Protocol, Start, Subscription
+from tidelog.client.message import Message
 
-UNUSED_GROUP = "tidelog-no-group"
-"""librdkafka wants a group's name even of a consumer that joins none."""
-
-
-class ReceivedRecord(NamedTuple):
-    """A record as it lies in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+_POLL_S = 0.2
+"""Between two looks at whether to stop; a message that comes is handed over at once."""
 
 
 class Consumer:
-    """Reads what it is assigned, in the order of each partition."""
+    """Iterates over messages, for ever unless told otherwise.
+
+    ::
+
+        with Consumer("orders", group="billing") as consumer:
+            for message in consumer:
+                bill(message.value)
+
+    Processing is *at least once*: a message counts as processed when its turn of the loop is over,
+    and comes again if an exception or a crash ended it before. `processing="at-most-once"`
+    commits before handing over. Without a group all partitions are read and nothing is committed.
+    """
 
     def __init__(
         self,
-        connection: Connection,
-        *,
-        starts: Mapping[TopicPartition, int],
-        on_broker_lost: Callable[[], None] | None = None,
+        *topics: str,
+        group: str | None = None,
+        processing: Processing = "at-least-once",
+        start: Start = "earliest",
+        protocol: Protocol = "classic",
+        instance_id: str | None = None,
+        until_end: bool = False,
+        idle_timeout_s: float | None = None,
+        bootstrap: Bootstrap = None,
     ) -> None:
-        """`on_broker_lost` is called, within `poll`, when no broker answers any more. There is
-        nothing to do but to tell: reading goes on by itself when one comes back."""
-        connection.probe()
-        self._connection = connection
-        self._on_broker_lost = on_broker_lost
-        self._at_end: dict[TopicPartition, bool] = dict.fromkeys(starts, False)
-        self._client = confluent_kafka.Consumer(
-            {"error_cb": self._on_error}
-            | connection.configuration(
-                group_id=UNUSED_GROUP,
-                enable_auto_commit=False,
-                enable_auto_offset_store=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                check_crcs=True,
-                fetch_wait_max_ms=100,
-            )
-        )
-        self._client.assign(
-            [
-                confluent_kafka.TopicPartition(topic, partition, offset)
-                for (topic, partition), offset in starts.items()
-            ]
+        """`start` is where to begin if the group has committed nothing. `until_end` ends the loop
+        when everything assigned is read, `idle_timeout_s` when nothing came for so long.
+        `protocol="consumer"` lets the broker assign partitions (KIP-848); an `instance_id` makes
+        the member static: it may restart without a rebalance."""
+        self._idle_timeout_s = idle_timeout_s
+        self._current: Message | None = None
+        self._is_stopping = False
+        self._is_closed = False
+        self._inbox = Inbox(
+            connection_to(bootstrap),
+            Subscription(
+                topics,
+                group=group,
+                processing=processing,
+                start=start,
+                protocol=protocol,
+                instance_id=instance_id,
+                until_end=until_end,
+            ),
         )
 
     @property
-    def is_at_end(self) -> bool:
-        """Nothing more to read in any partition, when last asked."""
-        return all(self._at_end.values())
+    def client(self) -> confluent_kafka.Consumer:
+        """librdkafka's consumer, for what this class does not have."""
+        return self._inbox.client
 
-    def poll(self, *, max_records: int = 1000, timeout_s: float = 0.1) -> list[ReceivedRecord]:
-        """Up to `max_records` records; none if none came in time."""
-        records = []
-        for message in self._client.consume(max_records, timeout_s):
-            error = message.error()
-            if error is None:
-                records.append(self._received(message))
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._at_end[_partition_of(message)] = True
-            elif not error.retriable():
-                raise self._refused(error, message)
-        return records
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        self._finish_current()
+        silent_since = time.monotonic()
+        while not self._is_stopping and not self._is_closed:
+            message = self.poll(_POLL_S)
+            if message is not None:
+                return message
+            if self._inbox.is_at_end:
+                break
+            idle_s = time.monotonic() - silent_since
+            if self._idle_timeout_s is not None and idle_s >= self._idle_timeout_s:
+                break
+        raise StopIteration
+
+    def poll(self, timeout_s: float) -> Message | None:
+        """One message, or None if none came in time. The one before it counts as processed."""
+        self._finish_current()
+        self._current = self._inbox.take(timeout_s)
+        return self._current
+
+    def commit(self) -> None:
+        """Everything handed over so far, the current message included, is processed: write that
+        down now. Before a `break`, for instance, which says nothing about the current message."""
+        self._finish_current()
+        self._inbox.commit()
+
+    def stop(self) -> None:
+        """End the loop after the current message; from a signal handler or another thread, too."""
+        self._is_stopping = True
 
     def close(self) -> None:
-        self._client.close()
+        """Commit what is processed, and leave the group."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._inbox.close()
 
-    def _on_error(self, error: KafkaError) -> None:
-        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._on_broker_lost is not None:
-            self._on_broker_lost()
+    def __enter__(self) -> Self:
+        return self
 
-    def _received(self, message: Message) -> ReceivedRecord:
-        topic, partition = _partition_of(message)
-        self._at_end[TopicPartition(topic, partition)] = False
-        return ReceivedRecord(
-            topic,
-            partition,
-            message.offset() or 0,
-            message.timestamp()[1],
-            _as_bytes(message.key()),
-            _as_bytes(message.value()),
-            tuple((name, _as_bytes(value)) for name, value in _header_pairs(message)),
-        )
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
-    def _refused(self, error: KafkaError, message: Message) -> ClientError:
-        if error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
-            return ClientError(
-                f"offset {message.offset()} is not in the log of {_partition_of(message)}: "
-                "see `tidelog topic describe` for where it begins and ends"
-            )
-        return explained(error, bootstrap=self._connection.bootstrap, topic=message.topic() or "")
-
-
-def _partition_of(message: Message) -> TopicPartition:
-    return TopicPartition(message.topic() or "", message.partition() or 0)
-
-
-def _header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
-    headers = message.headers() or []
-    return list(headers.items()) if isinstance(headers, dict) else headers
-
-
-def _as_bytes(field: str | bytes | None) -> bytes | None:
-    return field.encode() if isinstance(field, str) else field
+    def _finish_current(self) -> None:
+        if self._current is not None:
+            message, self._current = self._current, None
+            self._inbox.processed(message)

@@ -14,25 +14,75 @@ _NOBODY_ANSWERS = (
 )
 _NOT_ACKNOWLEDGED = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _NO_SUCH_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_ABOUT_A_GROUP = (
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.INVALID_SESSION_TIMEOUT,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.NON_EMPTY_GROUP,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+    ErrorCode.UNSUPPORTED_ASSIGNOR,
+    ErrorCode.STALE_MEMBER_EPOCH,
+)
 
 
 class ClientError(Exception):
     """The message is a sentence for the user, complete in itself."""
 
 
-def no_broker(bootstrap: str) -> ClientError:
+class NoBroker(ClientError):
+    """Nobody answers at the bootstrap address."""
+
+
+class UnknownTopic(ClientError):
+    """There is no such topic."""
+
+
+class TopicExists(ClientError):
+    """There is such a topic already."""
+
+
+class MessageTooLarge(ClientError):
+    """The topic's `max.message.bytes` does not allow it."""
+
+
+class NotAcknowledged(ClientError):
+    """No answer came in time: the record may or may not have been written."""
+
+
+class GroupError(ClientError):
+    """The group does not let this consumer, or this change, in."""
+
+
+class UnknownGroup(GroupError):
+    """There is no such group."""
+
+
+def no_broker(bootstrap: str) -> NoBroker:
     """Nobody listens there, or whoever does is no broker."""
-    return ClientError(
+    return NoBroker(
         f"no broker answers at {bootstrap}: start one with `tidelog serve`, "
         "or give --bootstrap HOST:PORT"
     )
 
 
-def no_topic(topic: str) -> ClientError:
-    return ClientError(
+def no_topic(topic: str) -> UnknownTopic:
+    return UnknownTopic(
         f"there is no topic {topic!r}: create it with `tidelog topic create {topic}`, "
         "or see `tidelog topic list`"
     )
+
+
+def no_group(group: str) -> UnknownGroup:
+    return UnknownGroup(f"there is no group {group!r}: see `tidelog group list`")
 
 
 def no_partition(topic: str, partition: int, *, count: int) -> ClientError:
@@ -40,35 +90,48 @@ def no_partition(topic: str, partition: int, *, count: int) -> ClientError:
     return ClientError(f"topic {topic!r} has no partition {partition}: it has {numbers}")
 
 
-def explained(error: KafkaError, *, bootstrap: str, topic: str = "") -> ClientError:
-    """What `error` means to the user who asked `bootstrap` for something (of `topic`)."""
+def not_delivered(first: ClientError, count: int) -> ClientError:
+    """The end of a producer that has failed so many times, `first` for this reason."""
+    records = "1 record was" if count == 1 else f"{count:,} records were"
+    return type(first)(f"{records} not delivered: {first}")
+
+
+def explained(
+    error: KafkaError, *, bootstrap: str, topic: str = "", group: str = ""
+) -> ClientError:
+    """What `error` means to the user who asked `bootstrap` for something (of `topic`, `group`)."""
     code = error.code()
     if code in _NOBODY_ANSWERS:
         return no_broker(bootstrap)
     if code in _NO_SUCH_TOPIC:
         return no_topic(topic)
     if code in _NOT_ACKNOWLEDGED:
-        return ClientError(
+        return NotAcknowledged(
             f"the broker at {bootstrap} did not acknowledge a record in time: it may or may not "
             "have been written; see the broker's log"
         )
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return ClientError(f"topic {topic!r} exists already: see `tidelog topic describe {topic}`")
+        return TopicExists(f"topic {topic!r} exists already: see `tidelog topic describe {topic}`")
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
-        return ClientError(
+        return MessageTooLarge(
             f"a record is larger than topic {topic!r} allows: send smaller records, or create "
             "the topic with a larger --set max.message.bytes=BYTES"
         )
+    if code == ErrorCode.GROUP_ID_NOT_FOUND:
+        return no_group(group)
+    if code in _ABOUT_A_GROUP:
+        subject = f"group {group!r}: " if group else ""
+        return GroupError(_in_the_brokers_words(error, subject=subject))
     return ClientError(_in_the_brokers_words(error, subject=f"topic {topic!r}: " if topic else ""))
 
 
 def explained_exception(
-    exception: KafkaException, *, bootstrap: str, topic: str = ""
+    exception: KafkaException, *, bootstrap: str, topic: str = "", group: str = ""
 ) -> ClientError:
     """The same of the exception librdkafka's Python layer raises around its errors."""
     cause = exception.args[0]
     if isinstance(cause, KafkaError):
-        return explained(cause, bootstrap=bootstrap, topic=topic)
+        return explained(cause, bootstrap=bootstrap, topic=topic, group=group)
     return ClientError(str(cause))
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, Message
 
-from tidelog.client.connection import Connection
-from tidelog.client.errors import ClientError, explained, explained_exception
+from tidelog.client.connection import Bootstrap, connection_to
+from tidelog.client.errors import ClientError, not_delivered
+from tidelog.client.message import Headers, Receipt
+from tidelog.client.outbox import ANY_PARTITION, Outbox
 
-Headers = Sequence[tuple[str, bytes]]
+__all__ = ["ANY_PARTITION", "Deliveries", "Delivery", "Headers", "Producer"]
 
-ANY_PARTITION = -1
-"""The key's hash chooses, as in Kafka's own client; without a key, chance does, batch by batch."""
-
-LARGEST_REQUEST_BYTES = 100_000_000
-"""So large that the topic's own limit decides what is too large, not this client."""
+_POLL_S = 0.1
 
 
 @dataclass(slots=True)
@@ -37,85 +37,144 @@ class Deliveries:
         self.offsets[partition] = (min(first, offset), max(last, offset))
 
 
+class Delivery:
+    """The fate of one record: known at once never, soon mostly."""
+
+    __slots__ = ("_error", "_producer", "_receipt")
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._receipt: Receipt | None = None
+        self._error: ClientError | None = None
+
+    def done(self) -> bool:
+        """Whether it is known."""
+        return self._receipt is not None or self._error is not None
+
+    def result(self, timeout_s: float | None = None) -> Receipt:
+        """Wait for the acknowledgement. A `ClientError` says why there is none; `TimeoutError`
+        that there is no answer yet."""
+        self._producer.wait_for(self.done, timeout_s)
+        if self._error is not None:
+            self._producer.forgive()
+            raise self._error
+        assert self._receipt is not None
+        return self._receipt
+
+    def arrived(self, receipt: Receipt | None, error: ClientError | None) -> None:
+        """For the producer to call, once."""
+        self._receipt, self._error = receipt, error
+        self._producer.count(receipt, error)
+
+
 class Producer:
-    """Sends in the background; `flush` waits until everything is acknowledged or failed."""
+    """Sends in the background.
+
+    ::
+
+        with Producer() as producer:
+            producer.send("orders", "2 apples", key="alice")
+
+    At the end of the block everything is acknowledged, or what was not is raised.
+    """
 
     def __init__(
         self,
-        connection: Connection,
+        bootstrap: Bootstrap = None,
         *,
         acks: str = "all",
         compression: str = "none",
         linger_ms: int = 5,
         delivery_timeout_ms: int = 30_000,
     ) -> None:
-        connection.probe()
         self.deliveries = Deliveries()
-        self._connection = connection
-        self._client = confluent_kafka.Producer(
-            connection.configuration(
-                acks=acks,
-                enable_idempotence=acks == "all",
-                compression_type=compression,
-                linger_ms=linger_ms,
-                message_timeout_ms=delivery_timeout_ms,
-                message_max_bytes=LARGEST_REQUEST_BYTES,
-                partitioner="murmur2_random",
-                topic_metadata_propagation_max_ms=5_000,
-            )
+        self._unforgiven = 0
+        self._outbox = Outbox(
+            connection_to(bootstrap),
+            acks=acks,
+            compression=compression,
+            linger_ms=linger_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
         )
+
+    @property
+    def client(self) -> confluent_kafka.Producer:
+        """librdkafka's producer, for what this class does not have."""
+        return self._outbox.client
 
     def send(
         self,
         topic: str,
-        value: bytes | None,
+        value: bytes | str | None,
         *,
-        key: bytes | None = None,
+        key: bytes | str | None = None,
         headers: Headers = (),
-        partition: int = ANY_PARTITION,
-        on_acknowledged: Callable[[Message], None] | None = None,
-    ) -> None:
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
         """Queue one record. Waits only while the queue is full, which is how backpressure feels."""
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            self._delivered(error, message)
-            if error is None and on_acknowledged is not None:
-                on_acknowledged(message)
-
-        while True:
-            try:
-                self._client.produce(
-                    topic,
-                    value,
-                    key,
-                    partition,
-                    on_delivery=delivered,
-                    headers=list(headers) or None,
-                )
-            except BufferError:
-                self._client.poll(0.1)
-            except KafkaException as exception:
-                raise explained_exception(
-                    exception, bootstrap=self._connection.bootstrap, topic=topic
-                ) from None
-            else:
-                self._client.poll(0)
-                return
+        delivery = Delivery(self)
+        while not self._outbox.offer(
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+            arrived=delivery.arrived,
+        ):
+            self._outbox.serve(_POLL_S)
+        self._outbox.serve(0)
+        return delivery
 
     def flush(self, on_wait: Callable[[], None] | None = None) -> Deliveries:
         """Wait until nothing is outstanding; `on_wait` is called ten times a second meanwhile."""
-        while self._client.flush(0.1):
+        while not self._outbox.flush(_POLL_S):
             if on_wait is not None:
                 on_wait()
         return self.deliveries
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def close(self) -> None:
+        """Wait for everything; a `ClientError` if something failed that nobody has heard of."""
+        self.flush()
+        count, error = self._unforgiven, self.deliveries.first_error
+        if count and error is not None:
+            self._unforgiven = 0
+            raise not_delivered(error, count)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None:
+            self.close()
+        else:
+            self.flush()
+
+    # --- for deliveries -----------------------------------------------------------------------
+
+    def wait_for(self, is_done: Callable[[], bool], timeout_s: float | None) -> None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not is_done():
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError("the record is not acknowledged yet")
+            self._outbox.serve(_POLL_S)
+
+    def forgive(self) -> None:
+        """The caller has been told of a failure: `close` need not."""
+        self._unforgiven = max(0, self._unforgiven - 1)
+
+    def count(self, receipt: Receipt | None, error: ClientError | None) -> None:
+        if receipt is not None:
             self.deliveries.acknowledged += 1
-            self.deliveries.note_offset(message.partition() or 0, message.offset() or 0)
+            self.deliveries.note_offset(receipt.partition, receipt.offset)
             return
         self.deliveries.failed += 1
+        self._unforgiven += 1
         if self.deliveries.first_error is None:
-            self.deliveries.first_error = explained(
-                error, bootstrap=self._connection.bootstrap, topic=message.topic() or ""
-            )
+            self.deliveries.first_error = error

@@ -42,6 +42,15 @@ class ClassicGroups:
     def all(self) -> list[ClassicGroup]:
         return list(self._groups.values())
 
+    def adopt(self, group: ClassicGroup) -> None:
+        """A group that has just become a classic one; its record is on its way."""
+        self._groups[group.group_id] = group
+
+    def forget_if_void(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is not None and group.is_void:
+            del self._groups[group_id]
+
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         group = self._groups.get(key.group)
         if value is not None:
@@ -52,8 +61,7 @@ class ClassicGroups:
         elif group is not None:
             group.generation = NO_GENERATION
             group.is_recorded = False
-            if group.is_void:
-                del self._groups[key.group]
+            self.forget_if_void(key.group)
 
     def loaded(self, now: Now) -> None:
         """Every member gets a full session from now; unfinished rebalances begin anew."""
@@ -68,10 +76,23 @@ class ClassicGroups:
     # Requests.
 
     def join_group(
-        self, now: Now, ticket: int, request: JoinGroupRequest, caller: Caller
+        self,
+        now: Now,
+        ticket: int,
+        request: JoinGroupRequest,
+        caller: Caller,
+        *,
+        last_epoch: int = 0,
     ) -> Decision:
+        """`last_epoch`: of the group of the newer protocol in whose place this one comes, unless
+        the join is refused. Generations go on from there."""
         draft = self._draft(now, request.group_id)
+        if last_epoch:
+            inherited = Generation(generation=last_epoch, state_timestamp=now.wall_ms)
+            draft.generation = inherited
         join(draft, ticket, request, caller)
+        if last_epoch and draft.generation is inherited and draft.group.is_void:
+            draft.generation = draft.group.generation
         return self._close(draft)
 
     def sync_group(self, now: Now, ticket: int, request: SyncGroupRequest) -> Decision:

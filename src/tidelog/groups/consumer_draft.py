@@ -29,7 +29,7 @@ from tidelog.groups.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
-    Key,
+    ConsumerKey,
     record,
 )
 from tidelog.groups.subscriptions import fingerprint, resolve_regex, topic_ids, topics_of
@@ -38,6 +38,10 @@ from tidelog.model.clock import Now
 
 REVOCATION = "revocation"
 """The time in which a member must have given up what it has to."""
+CLASSIC_JOIN = "classic join"
+"""The time in which a member of the classic protocol that was told to join again must do so."""
+CLASSIC_SYNC = "classic sync"
+"""The time in which one that has joined must ask for its share."""
 
 
 class ConsumerDraft:
@@ -54,7 +58,7 @@ class ConsumerDraft:
     def group_id(self) -> str:
         return self.group.group_id
 
-    def emit(self, key: Key, value: Any = None) -> None:
+    def emit(self, key: ConsumerKey, value: Any = None) -> None:
         if not self._is_copy:
             self.group = self.group.copy()
             self._is_copy = True
@@ -92,8 +96,8 @@ class ConsumerDraft:
             self.emit(ConsumerGroupTargetAssignmentMemberKey(**names))
         if member_id in self.group.members:
             self.emit(ConsumerGroupMemberMetadataKey(**names))
-        self.disarm(SESSION, member_id)
-        self.disarm(REVOCATION, member_id)
+        for kind in (SESSION, REVOCATION, CLASSIC_JOIN, CLASSIC_SYNC):
+            self.disarm(kind, member_id)
 
     # Epochs.
 

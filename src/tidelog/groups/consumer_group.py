@@ -33,7 +33,7 @@ from tidelog.groups.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
-    Key,
+    ConsumerKey,
     RecordedPartitions,
 )
 from tidelog.model.ids import PartitionKey, TopicId
@@ -262,7 +262,7 @@ class ConsumerGroup:
             statics=self.statics.copy(),
         )
 
-    def apply(self, key: Key, value: Any) -> None:
+    def apply(self, key: ConsumerKey, value: Any) -> None:
         """One record of this group; the tombstone of the group itself is not for the group."""
         if isinstance(key, ConsumerGroupMetadataKey):
             self.epoch, self.metadata_hash = value.epoch, value.metadata_hash

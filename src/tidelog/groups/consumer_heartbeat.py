@@ -11,8 +11,8 @@ import dataclasses
 
 from tidelog.groups.consumer_draft import ConsumerDraft
 from tidelog.groups.consumer_group import (
-    LEAVING,
     LEAVING_FOR_A_WHILE,
+    ConsumerGroup,
     ConsumerMember,
     Current,
     Partitions,
@@ -151,15 +151,16 @@ def _check_epoch(current: Current, request: ConsumerGroupHeartbeatRequest) -> No
 def _take_the_place(
     draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest, old_id: str, new_id: str
 ) -> ConsumerMember:
-    """A static member is back, under a new id, and gets what it had."""
+    """A static member is back, under a new id, and gets what it had. (One that spoke the classic
+    protocol before had no way to say that it goes for a while.)"""
     group = draft.group
     if request.member_epoch != 0:
         raise Refused(
             ErrorCode.FENCED_INSTANCE_ID,
             f"Instance id {request.instance_id} belongs to member {old_id}.",
         )
-    current = group.current(old_id)
-    if current.epoch != LEAVING_FOR_A_WHILE:
+    speaks_classic = group.members[old_id].classic is not None
+    if group.current(old_id).epoch != LEAVING_FOR_A_WHILE and not speaks_classic:
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Instance id {request.instance_id} is still used by member {old_id}.",
@@ -255,36 +256,27 @@ def _assignment(partitions: Partitions) -> Assignment:
     )
 
 
-def leave(
-    draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse:
-    """For good, or (a static member) for a while: then nobody gets its partitions meanwhile."""
-    group = draft.group
-    member = group.members.get(request.member_id)
-    if member is None:
+def check_leaving(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> None:
+    """`Refused` unless this is a member, and who it says it is."""
+    if request.member_id not in group.members:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {request.member_id} is unknown.")
-    if request.instance_id is not None:
-        owner = group.statics.get(request.instance_id)
-        if owner is None:
-            raise Refused(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown."
-            )
-        if owner != request.member_id:
-            raise Refused(
-                ErrorCode.FENCED_INSTANCE_ID,
-                f"Instance id {request.instance_id} belongs to member {owner}.",
-            )
-    if request.member_epoch == LEAVING:
-        remove_members(draft, [request.member_id])
-    else:
-        current = group.current(request.member_id)
-        draft.put_current(
-            request.member_id, dataclasses.replace(current, epoch=LEAVING_FOR_A_WHILE)
+    if request.instance_id is None:
+        return
+    owner = group.statics.get(request.instance_id)
+    if owner is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+    if owner != request.member_id:
+        raise Refused(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Instance id {request.instance_id} belongs to member {owner}.",
         )
-        draft.heard_of(member)
-    return ConsumerGroupHeartbeatResponse(
-        member_id=request.member_id, member_epoch=request.member_epoch
-    )
+
+
+def leave_for_a_while(draft: ConsumerDraft, member_id: str) -> None:
+    """A static member: it keeps its partitions until its session is over."""
+    current = draft.group.current(member_id)
+    draft.put_current(member_id, dataclasses.replace(current, epoch=LEAVING_FOR_A_WHILE))
+    draft.heard_of(draft.group.members[member_id])
 
 
 def remove_members(draft: ConsumerDraft, member_ids: list[str]) -> None:

@@ -11,41 +11,33 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from tidelog.groups.classic import ClassicGroups, has_consumers_only, subscriptions
-from tidelog.groups.decision import Decision, GroupRecord
+from tidelog.groups.consumer import refused
+from tidelog.groups.consumer_draft import ConsumerDraft
+from tidelog.groups.consumer_heartbeat import Refused, check_request
+from tidelog.groups.decision import Decision
 from tidelog.groups.draft import Caller, Desk
-from tidelog.groups.group import ClassicState
-from tidelog.groups.offsets import Offsets
-from tidelog.groups.records import (
-    GroupMetadataKey,
-    OffsetCommitKey,
-    read_record,
-    record,
-)
+from tidelog.groups.migration import erased, is_undecided, may_upgrade, take_over, upgrade
+from tidelog.groups.records import GroupMetadataKey, OffsetCommitKey, read_record
+from tidelog.groups.registry import Registry
 from tidelog.groups.settings import GroupSettings
 from tidelog.groups.timers import TimerKey, Timers
 from tidelog.groups.topics import Topics
-from tidelog.groups.validation import validate_classic
-from tidelog.groups.views import describe_classic, list_classic, recorded_classic
+from tidelog.groups.views import describe_classic, describe_consumer, refused_commit
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.delete_groups import DeletableGroupResult
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest
 from tidelog.wire.messages.leave_group import LeaveGroupRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from tidelog.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from tidelog.wire.messages.offset_commit import OffsetCommitRequest
 from tidelog.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tidelog.wire.messages.sync_group import SyncGroupRequest
 
 _EXPIRY = TimerKey("expiry", "")
-_NOW = float("-inf")
+_LONG_AGO = float("-inf")
 
 
 class Coordinator:
@@ -56,13 +48,12 @@ class Coordinator:
         self._topics = topics
         self._timers = Timers()
         self._desk = Desk(settings, random, self._timers, topics)
-        self._classic = ClassicGroups(self._desk)
-        self._offsets = Offsets(topics)
+        self._groups = Registry(self._desk)
         self._waiting: dict[int, str] = {}
         """The group at which each waiting request waits."""
         self._topics_seen = topics.version
 
-    # Membership.
+    # --- members of the classic protocol --------------------------------------------------------
 
     def join_group(
         self,
@@ -75,32 +66,82 @@ class Coordinator:
         requires_member_id: bool,
         may_skip_assignment: bool = False,
     ) -> Decision:
+        """`requires_member_id`: v4 and later; `may_skip_assignment`: v9 and later."""
         caller = Caller(client_id, client_host, requires_member_id, may_skip_assignment)
-        decision = self._classic.join_group(now, ticket, request, caller)
+        newer = self._groups.consumers.get(request.group_id)
+        if newer is not None and newer.members:
+            return self._groups.consumers.join_group(now, ticket, request, caller)
+        decision = self._groups.classic.join_group(
+            now, ticket, request, caller, last_epoch=newer.epoch if newer else 0
+        )
+        if newer is not None and self._groups.classic.get(request.group_id) is not None:
+            decision.records[:0] = erased(self._desk, now, newer)
         return self._sent(decision, ticket, request.group_id)
 
     def sync_group(self, now: Now, ticket: int, request: SyncGroupRequest) -> Decision:
-        decision = self._classic.sync_group(now, ticket, request)
+        if request.group_id in self._groups.consumers:
+            return self._groups.consumers.sync_group(now, ticket, request)
+        decision = self._groups.classic.sync_group(now, ticket, request)
         return self._sent(decision, ticket, request.group_id)
 
     def heartbeat(self, now: Now, ticket: int, request: HeartbeatRequest) -> Decision:
-        decision = self._classic.heartbeat(now, ticket, request)
-        return self._sent(decision, ticket, request.group_id)
+        if request.group_id in self._groups.consumers:
+            return self._groups.consumers.classic_heartbeat(now, ticket, request)
+        return self._sent(self._groups.classic.heartbeat(now, ticket, request))
 
     def leave_group(self, now: Now, ticket: int, request: LeaveGroupRequest) -> Decision:
-        decision = self._classic.leave_group(now, ticket, request)
-        return self._sent(decision, ticket, request.group_id)
+        if request.group_id in self._groups.consumers:
+            return self._groups.consumers.leave_group(now, ticket, request)
+        return self._sent(self._groups.classic.leave_group(now, ticket, request))
 
-    # Offsets.
+    # --- members of the newer protocol ----------------------------------------------------------
+
+    def consumer_group_heartbeat(
+        self,
+        now: Now,
+        ticket: int,
+        request: ConsumerGroupHeartbeatRequest,
+        *,
+        client_id: str,
+        client_host: str,
+    ) -> Decision:
+        draft = self._groups.consumers.draft(now, request.group_id)
+        try:
+            check_request(request, self._settings.group_consumer_assignors)
+            if request.group_id not in self._groups.consumers:
+                self._found(draft, request)
+        except Refused as refusal:
+            draft.decision.reply(ticket, refused(refusal))
+            return draft.decision
+        caller = Caller(client_id, client_host)
+        return self._sent(self._groups.consumers.heartbeat(draft, ticket, request, caller))
+
+    def _found(self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest) -> None:
+        """A first member makes a group of the newer protocol, perhaps of a classic one."""
+        if request.member_epoch != 0:
+            message = f"Group {request.group_id} has no member {request.member_id}."
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        classic = self._groups.classic.get(request.group_id)
+        if classic is None:
+            return
+        if is_undecided(classic):
+            take_over(draft, classic)
+        elif may_upgrade(self._desk, classic):
+            upgrade(draft, classic)
+        else:
+            message = f"Group {request.group_id} is not a consumer group."
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, message)
+        self._groups.classic.forget_if_void(request.group_id)
+
+    # --- offsets --------------------------------------------------------------------------------
 
     def offset_commit(self, now: Now, ticket: int, request: OffsetCommitRequest) -> Decision:
         decision = Decision()
-        error = ErrorCode.INVALID_GROUP_ID if not request.group_id else ErrorCode.NONE
-        error = error or self._classic.check_commit(now, request)
+        error = self._groups.check_commit(now, request)
         if error is not ErrorCode.NONE:
             decision.reply(ticket, refused_commit(request, error))
             return decision
-        decision.records, response = self._offsets.commit(
+        decision.records, response = self._groups.offsets.commit(
             request,
             wall_ms=now.wall_ms,
             max_metadata_bytes=self._settings.offset_metadata_max_bytes,
@@ -111,73 +152,73 @@ class Coordinator:
     def offset_fetch(self, now: Now, ticket: int, request: OffsetFetchRequestGroup) -> Decision:
         """One group's part of an OffsetFetch; the reply is an `OffsetFetchResponseGroup`."""
         decision = Decision()
-        decision.reply(ticket, self._offsets.fetch(request))
+        error = ErrorCode.NONE
+        if request.group_id in self._groups.consumers:
+            error = self._groups.consumers.check_fetch(request)
+        if error is ErrorCode.NONE:
+            decision.reply(ticket, self._groups.offsets.fetch(request))
+        else:
+            refusal = OffsetFetchResponseGroup(group_id=request.group_id, error_code=error)
+            decision.reply(ticket, refusal)
         return decision
 
     def offset_delete(self, now: Now, ticket: int, request: OffsetDeleteRequest) -> Decision:
         decision = Decision()
-        group = self._classic.get(request.group_id)
-        if not self._exists(request.group_id):
-            response = OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-        elif (
-            group is not None
-            and not self._is_empty(request.group_id)
-            and (not has_consumers_only(group))
-        ):
-            response = OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
-        else:
-            decision.records, response = self._offsets.delete(
-                request, self._subscribed(request.group_id)
-            )
+        error = self._groups.may_delete_offsets(request.group_id)
+        if error is not ErrorCode.NONE:
+            decision.reply(ticket, OffsetDeleteResponse(error_code=error))
+            return decision
+        subscribed = self._groups.subscribed(request.group_id)
+        decision.records, response = self._groups.offsets.delete(request, subscribed)
         decision.reply(ticket, response)
         return decision
 
-    # Administration.
+    # --- administration -------------------------------------------------------------------------
 
     def list_groups(self, now: Now, ticket: int, request: ListGroupsRequest) -> Decision:
-        listed = list_classic(self._classic.all(), self._offsets.groups())
-        states = [state.lower() for state in request.states_filter]
-        types = [kind.lower() for kind in request.types_filter]
-        response = ListGroupsResponse(
-            groups=[
-                group
-                for group in sorted(listed, key=lambda group: group.group_id)
-                if (not states or group.group_state.lower() in states)
-                and (not types or group.group_type.lower() in types)
-            ]
-        )
         decision = Decision()
-        decision.reply(ticket, response)
+        decision.reply(ticket, ListGroupsResponse(groups=self._groups.listed(request)))
         return decision
 
     def describe_group(self, now: Now, ticket: int, group_id: str) -> Decision:
-        """The reply is a `DescribedGroup`. A group that is not there is described as dead *and*
-        with GROUP_ID_NOT_FOUND, of which versions before 6 must not hear."""
+        """Of a classic group; the reply is a `describe_groups.DescribedGroup`. A group that is not
+        there is described as dead *and* with GROUP_ID_NOT_FOUND, of which versions before 6 must
+        not hear."""
         decision = Decision()
-        known = self._exists(group_id)
-        decision.reply(ticket, describe_classic(group_id, self._classic.get(group_id), known))
+        is_known = self._groups.exists(group_id) and group_id not in self._groups.consumers
+        classic = self._groups.classic.get(group_id)
+        decision.reply(ticket, describe_classic(group_id, classic, is_known))
+        return decision
+
+    def consumer_group_describe(self, now: Now, ticket: int, group_id: str) -> Decision:
+        """Of a newer group; the reply is a `consumer_group_describe.DescribedGroup`."""
+        decision = Decision()
+        group = self._groups.consumers.get(group_id)
+        assignor = "" if group is None else ConsumerDraft(self._desk, now, group).assignor()
+        response = describe_consumer(group_id, group, self._topics, assignor=assignor)
+        decision.reply(ticket, response)
         return decision
 
     def delete_group(self, now: Now, ticket: int, group_id: str) -> Decision:
         """The reply is a `DeletableGroupResult`."""
         decision = Decision()
         error = ErrorCode.NONE
-        if not self._exists(group_id):
+        if not self._groups.exists(group_id):
             error = ErrorCode.GROUP_ID_NOT_FOUND
-        elif not self._is_empty(group_id):
+        elif not self._groups.is_empty(group_id):
             error = ErrorCode.NON_EMPTY_GROUP
         else:
-            decision.records = self._tombstones(group_id)
+            decision.records = self._groups.tombstones(now, group_id)
         decision.reply(ticket, DeletableGroupResult(group_id=group_id, error_code=error))
         return decision
 
-    # Time.
+    # --- time -----------------------------------------------------------------------------------
 
     def abandon(self, ticket: int) -> None:
         """The connection is gone: nobody hears the reply."""
         group_id = self._waiting.pop(ticket, None)
         if group_id is not None:
-            self._classic.abandon(group_id, ticket)
+            self._groups.classic.abandon(group_id, ticket)
 
     def waiting_tickets(self) -> list[int]:
         return list(self._waiting)
@@ -185,28 +226,39 @@ class Coordinator:
     def next_deadline(self) -> float | None:
         """On the monotonic clock; long ago, if the topics have changed since the last tick."""
         if self._topics.version != self._topics_seen:
-            return _NOW
+            return _LONG_AGO
         return self._timers.next_deadline()
 
     def tick(self, now: Now) -> Decision:
         due: dict[str, list[TimerKey]] = {}
         decision = Decision()
+        is_expiry_due = False
         for key in self._timers.take_due(now.monotonic_ms):
             if key == _EXPIRY:
-                self._arm_expiry(now)
-                decision.records += self._expire_offsets(now)
+                is_expiry_due = True
             else:
                 due.setdefault(key.group_id, []).append(key)
         for group_id, keys in due.items():
-            made = self._classic.timers_fired(now, group_id, keys)
-            decision.records += made.records
-            decision.replies += made.replies
+            decision.add(self._timers_fired(now, group_id, keys))
+        if is_expiry_due:
+            self._arm_expiry(now)
+            decision.records += self._groups.expire(now)
         if self._topics.version != self._topics_seen:
             self._topics_seen = self._topics.version
-            decision.records += self._forget_vanished_topics()
+            decision.records += self._groups.forget_vanished_topics()
         return self._sent(decision)
 
-    # State.
+    def _timers_fired(self, now: Now, group_id: str, keys: list[TimerKey]) -> Decision:
+        if group_id in self._groups.consumers:
+            draft = self._groups.consumers.draft(now, group_id)
+            return self._groups.consumers.timers_fired(draft, keys)
+        return self._groups.classic.timers_fired(now, group_id, keys)
+
+    def _arm_expiry(self, now: Now) -> None:
+        interval_ms = self._settings.offsets_retention_check_interval_ms
+        self._timers.arm(_EXPIRY, now.monotonic_ms + interval_ms)
+
+    # --- state ----------------------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """The only way in which recorded state changes."""
@@ -215,37 +267,30 @@ class Coordinator:
             return
         read_key, read_value = found
         if isinstance(read_key, OffsetCommitKey):
-            self._offsets.replay(read_key, read_value)
+            self._groups.offsets.replay(read_key, read_value)
         elif isinstance(read_key, GroupMetadataKey):
-            self._classic.replay(read_key, read_value)
+            self._groups.classic.replay(read_key, read_value)
+        else:
+            self._groups.consumers.replay(read_key, read_value)
 
     def loaded(self, now: Now) -> None:
         """All records have been replayed: the clocks start."""
-        self._classic.loaded(now)
+        self._groups.classic.loaded(now)
+        self._groups.consumers.loaded(now)
         self._arm_expiry(now)
         self._topics_seen = self._topics.version
 
     def recorded(self) -> dict[str, Any]:
         """What is recorded and nothing else: the same after a restart."""
-        return {
-            "groups": {
-                g.group_id: recorded_classic(g) for g in self._classic.all() if g.is_recorded
-            },
-            "offsets": {
-                group_id: {str(partition): offset for partition, offset in self._of(group_id)}
-                for group_id in sorted(self._offsets.groups())
-            },
-        }
+        return self._groups.recorded()
 
-    def _of(self, group_id: str) -> Any:
-        return sorted(self._offsets.of(group_id).items())
+    def describe(self) -> dict[str, Any]:
+        """What is recorded, and who waits."""
+        return {**self.recorded(), "waiting": len(self._waiting)}
 
     def validate(self) -> None:
         """What always holds, as code."""
-        for group in self._classic.all():
-            validate_classic(group)
-
-    # Inside.
+        self._groups.validate()
 
     def _sent(self, decision: Decision, ticket: int | None = None, group_id: str = "") -> Decision:
         """Keep the book of who waits."""
@@ -254,75 +299,3 @@ class Coordinator:
         for reply in decision.replies:
             self._waiting.pop(reply.ticket, None)
         return decision
-
-    def _exists(self, group_id: str) -> bool:
-        return self._classic.get(group_id) is not None or bool(self._offsets.of(group_id))
-
-    def _is_empty(self, group_id: str) -> bool:
-        group = self._classic.get(group_id)
-        return group is None or group.state is ClassicState.EMPTY
-
-    def _subscribed(self, group_id: str) -> frozenset[str] | None:
-        group = self._classic.get(group_id)
-        return frozenset() if group is None else subscriptions(group)
-
-    def _tombstones(self, group_id: str) -> list[GroupRecord]:
-        records = self._offsets.forget(group_id, self._offsets.of(group_id))
-        group = self._classic.get(group_id)
-        if group is not None and group.is_recorded:
-            records.append(record(GroupMetadataKey(group=group_id)))
-        return records
-
-    def _arm_expiry(self, now: Now) -> None:
-        interval_ms = self._settings.offsets_retention_check_interval_ms
-        self._timers.arm(_EXPIRY, now.monotonic_ms + interval_ms)
-
-    def _expire_offsets(self, now: Now) -> list[GroupRecord]:
-        records: list[GroupRecord] = []
-        classic = [group.group_id for group in self._classic.all()]
-        for group_id in sorted({*self._offsets.groups(), *classic}):
-            records += self._expire_offsets_of(group_id, now)
-        return records
-
-    def _expire_offsets_of(self, group_id: str, now: Now) -> list[GroupRecord]:
-        retention_ms = self._settings.offsets_retention_ms
-        if not self._is_empty(group_id):
-            expired = self._offsets.expired_of_live(
-                group_id, self._subscribed(group_id), now_ms=now.wall_ms, retention_ms=retention_ms
-            )
-            return self._offsets.forget(group_id, expired)
-        group = self._classic.get(group_id)
-        empty_since = group.generation.state_timestamp if group is not None else -1
-        expired = self._offsets.expired_of_empty(
-            group_id, empty_since=empty_since, now_ms=now.wall_ms, retention_ms=retention_ms
-        )
-        is_rest_gone = len(expired) == len(self._offsets.of(group_id))
-        is_long_empty = now.wall_ms - empty_since >= retention_ms
-        if is_rest_gone and is_long_empty:
-            return self._tombstones(group_id)
-        return self._offsets.forget(group_id, expired)
-
-    def _forget_vanished_topics(self) -> list[GroupRecord]:
-        records: list[GroupRecord] = []
-        for group_id, partitions in self._offsets.of_vanished_topics():
-            records += self._offsets.forget(group_id, partitions)
-        return records
-
-
-def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """A refusal of the whole is told partition by partition: the answer has no other place."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

@@ -36,3 +36,8 @@ class Decision:
         """Nobody waits under `None`: the connection is gone."""
         if ticket is not None:
             self.replies.append(Reply(ticket, response))
+
+    def add(self, other: Decision) -> None:
+        """What another part of the coordinator has decided at the same moment."""
+        self.records += other.records
+        self.replies += other.replies

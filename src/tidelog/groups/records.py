@@ -184,16 +184,17 @@ class ConsumerGroupRegularExpressionValue:
     timestamp: int = int64()
 
 
-Key = (
-    OffsetCommitKey
-    | GroupMetadataKey
-    | ConsumerGroupMetadataKey
+ConsumerKey = (
+    ConsumerGroupMetadataKey
     | ConsumerGroupMemberMetadataKey
     | ConsumerGroupTargetAssignmentMetadataKey
     | ConsumerGroupTargetAssignmentMemberKey
     | ConsumerGroupCurrentMemberAssignmentKey
     | ConsumerGroupRegularExpressionKey
 )
+"""Of the newer protocol."""
+
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
 
 # The numbers are Kafka's. Kind 0 is the offset commit of releases before 0.9: the same bytes as 1.
 _KINDS: dict[int, tuple[type[Key], type[Any]]] = {

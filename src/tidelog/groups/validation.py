@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tidelog.groups.consumer_group import ConsumerGroup, MemberState
 from tidelog.groups.group import ClassicGroup, ClassicState
+from tidelog.model.ids import PartitionKey
 
 
 def validate_classic(group: ClassicGroup) -> None:
@@ -23,3 +25,22 @@ def validate_classic(group: ClassicGroup) -> None:
         assert not group.sync_tickets, "a member waits for an assignment that is there"
     if not generation.members:
         assert generation.is_settled, "a generation of nobody has nothing to settle"
+
+
+def validate_consumer(group: ConsumerGroup) -> None:
+    assert group.target_epoch <= group.epoch, "a target from the future"
+    assert set(group.currents) <= set(group.members), "somebody has partitions and is no member"
+    assert set(group.targets) <= set(group.members), "somebody is to have and is no member"
+    owners: dict[PartitionKey, str] = {}
+    for member_id, current in group.currents.items():
+        assert current.epoch <= group.target_epoch, f"{member_id} is ahead of the target"
+        assert bool(current.revoking) == (current.state is MemberState.UNREVOKED_PARTITIONS)
+        assert not current.revoking & current.assigned, f"{member_id} has and revokes the same"
+        for partition in sorted(current.assigned | current.revoking):
+            assert partition not in owners, f"{partition} has two owners"
+            owners[partition] = member_id
+    assert owners == group.owners, "the owners are not those of the members' assignments"
+    targets = [partition for target in group.targets.values() for partition in sorted(target)]
+    assert len(targets) == len(set(targets)), "two members are to have the same partition"
+    statics = {m.instance_id: m.member_id for m in group.members.values() if m.instance_id}
+    assert statics == group.statics, "an instance id leads to the wrong member"

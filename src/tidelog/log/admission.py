@@ -5,7 +5,7 @@ HOT PATH: once per produced batch; reads 61 bytes of it and checksums the rest.
 
 from __future__ import annotations
 
-from tidelog.log.segment import MAX_RELATIVE_OFFSET
+from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER
 from tidelog.model.settings import TopicSettings
@@ -22,14 +22,20 @@ from tidelog.wire.batch import (
     read_header,
 )
 
+DELETE_HORIZON_BIT = 0x40
+"""Set by compaction, never by a producer: the base timestamp says when tombstones may go."""
+
 _MAX_COMPRESSION = 4
 _SMALLEST_RECORD_BYTES = 7
 """Size, attributes, two deltas, three empty lengths: a byte each."""
-_ODD_ATTRIBUTES = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+_ODD_ATTRIBUTES = TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
 
 
-def check_batches(records: memoryview, settings: TopicSettings) -> list[BatchHeader] | ErrorCode:
-    """The header of each batch in `records`, or why they are refused."""
+def check_batches(
+    records: memoryview, settings: TopicSettings, *, latest_ms: int
+) -> list[BatchHeader] | ErrorCode:
+    """The header of each batch in `records`, or why they are refused. No timestamp may lie after
+    `latest_ms`."""
     headers: list[BatchHeader] = []
     position, end = 0, len(records)
     count = 0
@@ -52,6 +58,8 @@ def check_batches(records: memoryview, settings: TopicSettings) -> list[BatchHea
         refusal = _refusal(header)
         if refusal is not None:
             return refusal
+        if header.max_timestamp > latest_ms:
+            return ErrorCode.INVALID_TIMESTAMP
         headers.append(header)
         position += size
         count += header.records_count
@@ -73,7 +81,7 @@ def _refusal(header: BatchHeader) -> ErrorCode | None:
     ):
         return ErrorCode.INVALID_RECORD
     if attributes & _ODD_ATTRIBUTES:
-        if attributes & CONTROL_BIT:
+        if attributes & (CONTROL_BIT | DELETE_HORIZON_BIT):
             return ErrorCode.INVALID_RECORD
         if attributes & TRANSACTIONAL_BIT:
             return ErrorCode.INVALID_TXN_STATE

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from crc32c import crc32c
+
 from tidelog.log.damage import Damage
 from tidelog.log.disk import Disk, DiskError, File, Syncable
 from tidelog.log.epochs import Epochs
 from tidelog.log.marks import MarkFile
 from tidelog.log.paths import (
+    CLEANED,
+    CLEANED_SUFFIX,
     EPOCHS,
     INDEX,
     LOG,
@@ -78,13 +82,20 @@ class PartitionDirectory:
         return self._segment(base_offset, end_offset, create=False)
 
     def create_segment(self, base_offset: int) -> Segment:
-        segment = self._segment(base_offset, base_offset, create=True)
-        if segment.size:
-            segment.file.truncate(0)
-            segment.size = segment.trusted_from = 0
-        return segment
+        return self._segment(base_offset, base_offset, create=True)
 
-    def _segment(self, base_offset: int, end_offset: int, *, create: bool) -> Segment:
+    def create_cleaned_segment(self, base_offset: int) -> Segment:
+        """One that is not part of the log yet: see `swap`."""
+        self.delete_cleaned(base_offset)
+        return self._segment(base_offset, base_offset, create=True, suffix=CLEANED_SUFFIX)
+
+    def delete_cleaned(self, base_offset: int) -> None:
+        for kind in (INDEX, TIME_INDEX, LOG):
+            self.disk.delete(offset_path(self.path, base_offset, kind) + CLEANED_SUFFIX)
+
+    def _segment(
+        self, base_offset: int, end_offset: int, *, create: bool, suffix: str = ""
+    ) -> Segment:
         return Segment(
             self.disk,
             self.path,
@@ -94,10 +105,15 @@ class PartitionDirectory:
             epochs=self.epochs,
             reports=self.reports,
             create=create,
+            suffix=suffix,
         )
 
     def delete_segment(self, base_offset: int) -> None:
-        for kind in (INDEX, TIME_INDEX, LOG):
+        self.delete_indexes(base_offset)
+        self.disk.delete(offset_path(self.path, base_offset, LOG))
+
+    def delete_indexes(self, base_offset: int) -> None:
+        for kind in (INDEX, TIME_INDEX):
             self.disk.delete(offset_path(self.path, base_offset, kind))
 
     def torn_path(self, base_offset: int) -> str:
@@ -150,13 +166,28 @@ class PartitionDirectory:
         return data is not None and self.epochs.decode(data)
 
     def save_epochs(self) -> File:
-        path = f"{self.path}/{EPOCHS}"
+        file = self._write_whole(f"{self.path}/{EPOCHS}", self.epochs.encode())
+        self.epochs.is_changed = False
+        return file
+
+    # --- the cleaner's checkpoint -------------------------------------------------------------
+
+    def load_cleaned_offset(self) -> int:
+        """All below it has been compacted; 0 if nobody knows, which costs work and no more."""
+        data = self.read_whole(f"{self.path}/{CLEANED}") if CLEANED in self.names else None
+        offset = (data or b"").partition(b" ")[0]
+        return int(offset) if offset.isdigit() and data == _checked(offset) else 0
+
+    def save_cleaned_offset(self, offset: int) -> File:
+        return self._write_whole(f"{self.path}/{CLEANED}", _checked(b"%d" % offset))
+
+    # --- small files --------------------------------------------------------------------------
+
+    def _write_whole(self, path: str, data: bytes) -> File:
         file = self.disk.open(path + TEMPORARY_SUFFIX, create=True)
-        data = self.epochs.encode()
         file.truncate(len(data))
         file.write(0, (data,))
         self.disk.rename(path + TEMPORARY_SUFFIX, path)
-        self.epochs.is_changed = False
         return file
 
     def read_whole(self, path: str) -> bytes | None:
@@ -166,3 +197,7 @@ class PartitionDirectory:
             return file.read(0, file.size())
         except (FileNotFoundError, DiskError):
             return None
+
+
+def _checked(number: bytes) -> bytes:
+    return b"%b %08x\n" % (number, crc32c(number))

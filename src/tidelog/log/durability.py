@@ -3,6 +3,10 @@
 A file or directory is *dirty* from the moment it was touched until a sync that began later has
 succeeded. The active segment's file needs no entry: it is dirty whenever the log ends beyond
 `flushed_offset`, so an append has nothing to note here.
+
+The mark has two slots, and a start may find only one of them readable. So whatever makes an *older*
+mark wrong (deleting a segment, replacing one) asks first for both slots to say at least so much:
+`require`, then wait for `assured_start` and `assured_base`.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ class FlushTicket(NamedTuple):
     dirt: int
     generation: int
     has_mark: bool
+    mark: Mark | None = None
 
 
 class Durability:
@@ -38,25 +43,75 @@ class Durability:
     def __init__(self, mark_file: MarkFile, mark: Mark | None, flushed_offset: int) -> None:
         self.flushed_offset = Offset(flushed_offset)
         self.mark = mark
+        self.start_offset = mark.log_start_offset if mark else 0
+        """Where the log begins, after any crash."""
         self._mark_file = mark_file
+        self._confirmed: tuple[Mark, ...] = ()
+        """The marks known to be durable, at most one per slot, oldest first."""
+        self._required_start = self._required_base = 0
         self._flushed_at: tuple[int, int] | None = None
         self._dirty: list[tuple[int, Syncable]] = []
         self._dirt = 0
         self._generation = 0
 
-    def soil(self, *targets: Syncable) -> None:
+    def soil(self, *targets: Syncable) -> int:
+        """The number to ask `has_synced` about."""
         self._dirt += 1
         self._dirty.extend((self._dirt, target) for target in targets)
+        return self._dirt
+
+    def has_synced(self, dirt: int) -> bool:
+        return not self._dirty or self._dirty[0][0] > dirt
 
     @property
     def has_new_files(self) -> bool:
-        return bool(self._dirty)
+        return bool(self._dirty) or self.wants_mark
+
+    # --- what both slots of the mark say ------------------------------------------------------
+
+    def require(self, *, start: int = 0, segment_base: int = 0) -> None:
+        """From the next flushes on, until both slots say at least this."""
+        self._required_start = max(self._required_start, start)
+        self._required_base = max(self._required_base, segment_base)
+
+    @property
+    def wants_mark(self) -> bool:
+        return self._required_start > self.assured_start or self._required_base > self.assured_base
+
+    @property
+    def assured_start(self) -> int:
+        is_known = len(self._confirmed) > 1
+        return min(mark.log_start_offset for mark in self._confirmed) if is_known else 0
+
+    @property
+    def assured_base(self) -> int:
+        is_known = len(self._confirmed) > 1
+        return min(mark.segment_base for mark in self._confirmed) if is_known else 0
+
+    def _confirm(self) -> None:
+        """The last mark is durable."""
+        mark, known = self.mark, self._confirmed
+        if mark is not None and (not known or known[-1].sequence != mark.sequence):
+            self._confirmed = (*known[-1:], mark)
+            self.start_offset = max(self.start_offset, mark.log_start_offset)
+
+    # --- flushing -----------------------------------------------------------------------------
+
+    @property
+    def has_overtaken_mark(self) -> bool:
+        """The log was flushed beyond a mark that is not durable itself yet: until it is, no other
+        can be written, and a log at rest would be marked too low for ever."""
+        if self._mark_file.is_settled or self.mark is None:
+            return False
+        return self.mark.flushed_offset != self.flushed_offset
 
     def ticket(self, active: Segment) -> FlushTicket | None:
-        """None if there is nothing to gain. A mark waits for company: alone it is not worth it."""
+        """None if there is nothing to gain. A mark waits for company: alone it is not worth it,
+        unless it is in the way of a better one, or was required."""
         end = active.end_offset
         is_behind = end > self.flushed_offset
-        if not is_behind and not self._dirty:
+        is_awaited = self.wants_mark and not self._mark_file.is_settled
+        if not (is_behind or self._dirty or self.has_overtaken_mark or is_awaited):
             return None
         targets = [target for _, target in self._dirty]
         if is_behind and active.size:
@@ -65,36 +120,44 @@ class Durability:
         if has_mark:
             targets.append(self._mark_file.file())
         at = (Offset(end), active.base_offset, active.size)
-        return FlushTicket(tuple(targets), *at, self._dirt, self._generation, has_mark)
+        return FlushTicket(tuple(targets), *at, self._dirt, self._generation, has_mark, self.mark)
 
     def done(self, ticket: FlushTicket) -> None:
         if self._dirty:
             self._dirty = [(dirt, target) for dirt, target in self._dirty if dirt > ticket.dirt]
-        if ticket.has_mark:
+        if ticket.has_mark and ticket.mark is self.mark:
             self._mark_file.is_settled = True
+            self._confirm()
         if ticket.generation == self._generation and ticket.end_offset >= self.flushed_offset:
             self.flushed_offset = ticket.end_offset
             self._flushed_at = (ticket.segment_base, ticket.position)
 
     def write_mark(self, active: Segment, epochs: Epochs, *, start: int, is_clean: bool) -> None:
         """To the operating system, if there is news and the last one is durable."""
-        is_news = self._flushed_at is not None and (
-            self.mark is None or is_clean or self.mark.flushed_offset != self.flushed_offset
-        )
-        if not is_news or not self._mark_file.is_settled:
+        if active.end_offset == self.flushed_offset and not self._dirty:
+            self._flushed_at = (active.base_offset, active.size)
+        if self._flushed_at is None or not self._mark_file.is_settled:
             return
-        assert self._flushed_at is not None
         segment_base, position = self._flushed_at
+        start = min(start, self.flushed_offset)
+        last = self.mark
+        if (
+            last is not None
+            and (last.flushed_offset, last.segment_base) == (self.flushed_offset, segment_base)
+            and last.log_start_offset >= start
+            and not (is_clean or self.wants_mark)
+        ):
+            return
         is_active = segment_base == active.base_offset
         mark = Mark(
-            sequence=self.mark.sequence + 1 if self.mark else 0,
+            sequence=last.sequence + 1 if last else 0,
             flushed_offset=self.flushed_offset,
             segment_base=segment_base,
             position=position,
             log_start_offset=start,
             epochs_checksum=epochs.checksum(self.flushed_offset),
-            index_entries=active.index.written if is_active else 0,
-            time_index_entries=active.time_index.written if is_active else 0,
+            index_entries=active.indexes.index.written if is_active else 0,
+            time_index_entries=active.indexes.time_index.written if is_active else 0,
             is_clean=is_clean,
         )
         self._mark_file.write(mark)
@@ -103,25 +166,30 @@ class Durability:
     def settle(self, active: Segment, epochs: Epochs, *, start: int) -> None:
         """Sync all there is, then write a clean mark."""
         ticket = self.ticket(active)
-        if ticket is None:
-            self._flushed_at = (active.base_offset, active.size)
-        else:
+        if ticket is not None:
             for target in ticket.targets:
                 target.sync()
             self.done(ticket)
         self._mark_file.settle()
+        self._confirm()
         self.write_mark(active, epochs, start=start, is_clean=True)
         self._mark_file.settle()
+        self._confirm()
 
-    def fall_back(self, segment: Segment, position: int, end_offset: int, epochs: Epochs) -> None:
+    def fall_back(
+        self, segment: Segment, position: int, end_offset: int, *, epochs: Epochs, start: int
+    ) -> None:
         """The log is about to be cut. The mark is lowered first and durably: were it to stay, the
         next crash would take new, torn records below it for damage."""
         self._generation += 1
+        self._required_base = 0
         if end_offset >= self.flushed_offset:
             return
         self.flushed_offset = Offset(end_offset)
         self._flushed_at = (segment.base_offset, position)
         if self.mark is not None and self.mark.flushed_offset > end_offset:
             self._mark_file.settle()
-            self.write_mark(segment, epochs, start=self.mark.log_start_offset, is_clean=False)
+            self._confirm()
+            self.write_mark(segment, epochs, start=start, is_clean=False)
             self._mark_file.settle()
+            self._confirm()

@@ -55,6 +55,14 @@ class Epochs:
             self._epochs.pop()
             self.is_changed = True
 
+    def begin_at(self, offset: int) -> None:
+        """The log now begins at `offset`: as if what lies before had never been."""
+        below = bisect_right(self._starts, offset)
+        if below and (below > 1 or self._starts[0] < offset):
+            self._epochs = self._epochs[below - 1 :]
+            self._starts = [offset, *self._starts[below:]]
+            self.is_changed = True
+
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._starts, strict=True))
 

@@ -135,6 +135,12 @@ class SparseIndex:
         file.close()
         self._file = None
 
+    def move(self, path: str) -> None:
+        """The file, written up to now, gets another name."""
+        self.write_pending()
+        self._disk.rename(self.path, path)
+        self.path = path
+
     def file(self) -> File:
         """The file, written up to now, for syncing."""
         self.write_pending()

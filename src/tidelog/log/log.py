@@ -8,21 +8,28 @@ its one write has succeeded. Flushing is somebody else's work: `flush_targets` s
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from typing import Any, NamedTuple, Protocol
 
 from tidelog.log import lookup, recovery
 from tidelog.log.admission import check_batches
+from tidelog.log.beginning import Beginning, split_at
+from tidelog.log.cleaning_plan import DirtyPart, plan_cleaning
 from tidelog.log.damage import Damage
 from tidelog.log.directory import PartitionDirectory
 from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
 from tidelog.log.durability import Durability, FlushTicket
 from tidelog.log.lookup import TimestampedOffset
-from tidelog.log.recovery import LogState
-from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
+from tidelog.log.restyle import Styling, styling_of
+from tidelog.log.retention import plan_retention
+from tidelog.log.segment import Segment
+from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
+from tidelog.log.state import LogState, restore_producers
+from tidelog.log.swap import Swap
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.model.setting import INT64_MAX
 from tidelog.model.settings import TopicSettings
 from tidelog.wire.batch import BatchHeader, stamp
 
@@ -43,12 +50,20 @@ class Appended(NamedTuple):
     is_duplicate: bool = False
 
 
+class UnderWay(Protocol):
+    """A pass of compaction, seen from the log."""
+
+    @property
+    def is_swapping(self) -> bool: ...
+
+    def abort(self) -> None: ...
+
+
 class Log:
     """Not thread-safe; only the `targets` of a ticket may be synced elsewhere meanwhile."""
 
     def __init__(self, directory: PartitionDirectory, state: LogState) -> None:
         self.directory = directory
-        self.settings = directory.settings
         self.damage: list[Damage] = directory.reports
         self.log_start_offset = Offset(state.log_start_offset)
         self.producers = state.producers
@@ -59,10 +74,18 @@ class Log:
         self._is_clean = state.is_clean
         self._durability = Durability(directory.mark_file, state.mark, state.flushed_offset)
         self._durability.soil(*state.dirty)
+        self._beginning = Beginning(directory, self._durability, start=state.log_start_offset)
+        self._beginning.doom(state.doomed, kept_from=state.segments[0].base_offset)
+        self.cleaning: UnderWay | None = None
+        cleaned = min(directory.load_cleaned_offset(), self._active.end_offset)
+        self.cleaned_offset = Offset(cleaned)
+        """All below it has been compacted."""
+        self._emptied_below = cleaned
         self._bytes_since_snapshot = state.bytes_since_snapshot
         self._segment_created_ms = NO_TIMESTAMP
         self._checks_crc = Safeguard.CRC_ON_FETCH in directory.safeguards
         self._checks_producers = Safeguard.DEDUPE_WINDOW in directory.safeguards
+        self.configure(directory.settings)
 
     @classmethod
     def open(
@@ -79,28 +102,52 @@ class Log:
         home = PartitionDirectory(disk, directory, settings, safeguards=safeguards)
         return cls(home, recovery.load(home, clean=clean))
 
+    def configure(self, settings: TopicSettings) -> None:
+        """New settings, at any time: the next append, roll or check obeys them."""
+        self.settings = self.directory.settings = settings
+        self._active.indexes.interval_bytes = settings.index_interval_bytes
+        self._styling: Styling | None = styling_of(settings)
+        is_dated_here = self._styling is not None and self._styling.dates_appends
+        self._ahead_ms = INT64_MAX if is_dated_here else settings.message_timestamp_after_max_ms
+        self._segment_ms = settings.segment_ms
+        if settings.is_compacted:
+            self._segment_ms = min(settings.segment_ms, settings.max_compaction_lag_ms)
+
     @property
     def log_end_offset(self) -> Offset:
         return Offset(self._active.end_offset)
 
     @property
     def has_new_files(self) -> bool:
-        """Files were closed or created that are not synced yet: worth a flush under any policy."""
+        """Files were closed or created that are not synced yet, or the log's start waits to be
+        durable: worth a flush under any policy."""
         return self._durability.has_new_files
+
+    @property
+    def durable_start_offset(self) -> Offset:
+        """Where the log begins after any crash. Readers are never told another start."""
+        return self.log_start_offset
 
     @property
     def flushed_offset(self) -> Offset:
         """All below it has survived an fsync."""
         return self._durability.flushed_offset
 
+    @property
+    def has_overtaken_mark(self) -> bool:
+        """A flush is wanted for the sake of the mark alone."""
+        return self._durability.has_overtaken_mark
+
     # --- appending ----------------------------------------------------------------------------
 
     def append(self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
         """Append the whole batches in `records`, one produce request's, after stamping offset and
         epoch into them. All or nothing, also when the disk is full (`DiskFull`)."""
-        headers = check_batches(records, self.settings)
+        headers = check_batches(records, self.settings, latest_ms=now_ms + self._ahead_ms)
         if isinstance(headers, ErrorCode):
             return Appended(headers)
+        if leader_epoch < self.epochs.latest:
+            return Appended(ErrorCode.FENCED_LEADER_EPOCH)
         if self._checks_producers:
             verdict = self.producers.judge(headers)
             if isinstance(verdict, ErrorCode):
@@ -108,7 +155,11 @@ class Log:
             if verdict is not None:
                 first, last = Offset(verdict[0]), Offset(verdict[1])
                 return Appended(ErrorCode.NONE, first, last, self.log_start_offset, True)
-        assert leader_epoch >= self.epochs.latest, "an append of a deposed leader"
+        if self._styling is not None:
+            restyled = self._styling.apply(records, headers, now_ms)
+            if isinstance(restyled, ErrorCode):
+                return Appended(restyled)
+            records, headers = restyled
         self._roll_if_due(records, headers, now_ms)
         base_offset = self._active.end_offset
         self._stamp(records, headers, leader_epoch)
@@ -116,7 +167,7 @@ class Log:
         self.epochs.note(leader_epoch, base_offset)
         offset = base_offset
         for header in headers:
-            self.producers.note(header, offset)
+            self.producers.note(header, offset, now_ms)
             offset += header.last_offset_delta + 1
         self._bytes_since_snapshot += len(records)
         self._is_clean = False
@@ -137,8 +188,9 @@ class Log:
         if active.size == 0:
             self._segment_created_ms = now_ms
             return
-        active.load_indexes()
-        timestamp, since = max(header.max_timestamp for header in headers), active.first_timestamp
+        active.indexes.load()
+        since = active.indexes.first_timestamp
+        timestamp = max(header.max_timestamp for header in headers)
         if NO_TIMESTAMP in (timestamp, since):
             if self._segment_created_ms == NO_TIMESTAMP:
                 self._segment_created_ms = now_ms
@@ -146,7 +198,7 @@ class Log:
         count = sum(header.records_count for header in headers)
         if (
             active.size + len(records) > self.settings.segment_bytes
-            or timestamp - since > self.settings.segment_ms
+            or timestamp - since > self._segment_ms
             or active.end_offset + count - active.base_offset > MAX_RELATIVE_OFFSET
         ):
             self.roll()
@@ -158,10 +210,10 @@ class Log:
         old, end = self._active, self._active.end_offset
         new = self.directory.create_segment(end)
         try:
-            old.finish_indexes()
+            old.close()
             snapshot = self.directory.save_producers(self.producers, end)
         except DiskError:
-            old.is_active = True
+            old.indexes.is_active = True
             self.directory.delete_segment(end)
             raise
         self._segments.append(new)
@@ -169,8 +221,7 @@ class Log:
         self._active = new
         self._bytes_since_snapshot = 0
         self._is_clean = False
-        index, time_index = old.index.file(), old.time_index.file()
-        self._durability.soil(old.file, index, time_index, snapshot, *self.directory.entries())
+        self._durability.soil(old.file, *old.indexes.files(), snapshot, *self.directory.entries())
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -187,6 +238,8 @@ class Log:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset >= limit_offset or offset == self._active.end_offset:
             return None
+        if offset < self._emptied_below:
+            offset = self._past_empty(offset, limit_offset)
         segment = self._segment_with(offset)
         if segment is None:
             return ErrorCode.CORRUPT_MESSAGE
@@ -207,6 +260,18 @@ class Log:
             return None
         return self._segments[number]
 
+    def _past_empty(self, offset: Offset, limit_offset: int) -> Offset:
+        """Where the next record lies, if it is readable: what compaction has emptied is of use to
+        nobody, and some clients grow impatient with answers that hold no record."""
+        at = int(offset)
+        while at < min(self._emptied_below, limit_offset):
+            segment = self._segment_with(at)
+            found = at if segment is None else segment.next_record_from(at)
+            if segment is None or found < segment.end_offset:
+                return Offset(found) if found < limit_offset else offset
+            at = found
+        return Offset(at) if at < min(limit_offset, self._active.end_offset) else offset
+
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record whose timestamp is not before `timestamp_ms`."""
         return lookup.first_from(self._segments, timestamp_ms, self.log_start_offset)
@@ -223,41 +288,64 @@ class Log:
 
     def flush_targets(self) -> FlushTicket | None:
         """What to sync for all appended so far to be durable; none if it is."""
+        if self._durability.wants_mark:
+            self._write_mark()
         return self._durability.ticket(self._active)
 
     def flushed(self, ticket: FlushTicket) -> None:
         """All targets of the ticket have been synced."""
         self._durability.done(ticket)
+        if self._beginning.is_moving:
+            self.follow_start()
+
+    def sync(self) -> None:
+        """Flush, and wait for it: for the rare cases where nothing else can go on."""
+        ticket = self.flush_targets()
+        if ticket is not None:
+            for target in ticket.targets:
+                target.sync()
+            self.flushed(ticket)
+
+    def _write_mark(self) -> None:
+        """Nobody waits for it without asking again, so a full disk is no error here."""
+        self._is_clean = False
+        try:
+            self._durability.write_mark(
+                self._active, self.epochs, start=self._beginning.wanted, is_clean=False
+            )
+        except DiskFull:
+            pass
 
     def checkpoint(self) -> None:
         """Write down, lazily, what makes the next start quick. Nobody waits for it, so a full disk
         is no error here: it may work the next time."""
         try:
-            self._active.write_indexes()
+            self._active.indexes.write()
             if self.epochs.is_changed:
                 self._durability.soil(self.directory.save_epochs(), *self.directory.entries())
             if self._bytes_since_snapshot >= SNAPSHOT_INTERVAL_BYTES:
                 self.directory.save_producers(self.producers, self.log_end_offset)
                 self._bytes_since_snapshot = 0
-            self._durability.write_mark(
-                self._active, self.epochs, start=self.log_start_offset, is_clean=False
-            )
         except DiskFull:
             pass
+        self._write_mark()
+        if self._beginning.is_moving:
+            self.follow_start()
 
     def close_cleanly(self) -> None:
-        """Sync everything and say so, so that the next `open(clean=True)` need not look."""
+        """Sync the log and say so, so that the next `open(clean=True)` need not look at it. The
+        other files are written but not synced: the mark knows enough of them to notice if the
+        power fails after the stop, and they can be rebuilt."""
         if self._is_clean:
             return
         active = self._active
-        active.load_indexes()
-        snapshot = self.directory.save_producers(self.producers, self.log_end_offset)
+        active.indexes.load()
+        active.indexes.write()
+        self.directory.save_producers(self.producers, self.log_end_offset)
         if self.epochs.is_changed:
-            self._durability.soil(self.directory.save_epochs())
-        self._durability.soil(
-            snapshot, active.index.file(), active.time_index.file(), *self.directory.entries()
-        )
-        self._durability.settle(active, self.epochs, start=self.log_start_offset)
+            self.directory.save_epochs()
+        self._durability.settle(active, self.epochs, start=self._beginning.wanted)
+        self.log_start_offset = Offset(self._beginning.reached())
         self._is_clean = True
 
     # --- truncating ---------------------------------------------------------------------------
@@ -265,28 +353,122 @@ class Log:
     def truncate_to(self, offset: Offset) -> None:
         """Cut the log so that it ends at `offset`, or before the batch that holds it. Durable when
         it returns, and in an order that a crash can't spoil."""
-        assert offset >= self.log_start_offset, "a truncation below the log's start"
+        assert offset >= self._beginning.wanted, "a truncation below the log's start"
         if offset >= self.log_end_offset:
             return
+        if self.cleaning is not None:
+            self.cleaning.abort()
         number = bisect_right(self._bases, offset) - 1
         segment = self._segments[number]
+        segment.indexes.load_timestamps()
         position, end = segment.cut_point(offset)
         self._is_clean = False
-        self._durability.fall_back(segment, position, end, self.epochs)
+        start = self._beginning.wanted
+        self._durability.fall_back(segment, position, end, epochs=self.epochs, start=start)
+        if end < self.cleaned_offset:
+            self.note_cleaned(Offset(end))
         for doomed in self._segments[number + 1 :]:
             self.directory.delete_segment(doomed.base_offset)
         del self._segments[number + 1 :], self._bases[number + 1 :]
         self.directory.delete_snapshots(lambda at: at > end)
         self.directory.sync_entries()
         self._active = segment
-        segment.is_active = True
+        segment.indexes.is_active = True
         segment.cut(position, end)
-        segment.resume_indexes(segment.index.count_up_to(position - 1, field=1))
+        segment.indexes.resume(segment.indexes.index.count_up_to(position - 1, field=1))
         segment.file.sync()
         self.epochs.cut(end)
-        self.producers, self._bytes_since_snapshot = recovery.restore_producers(
+        self.producers, self._bytes_since_snapshot = restore_producers(
             self.directory, self._segments, end
         )
+
+    # --- cleaning -----------------------------------------------------------------------------
+
+    def advance_start(self, offset: Offset) -> None:
+        """Let the log begin at `offset`: as soon as the next flushes have made that durable, what
+        lies below is out of range. Never moves back."""
+        assert offset <= self.log_end_offset, "a log can't begin after its end"
+        if offset > self._beginning.wanted:
+            self._is_clean = False
+            self._beginning.advance(offset)
+            self.follow_start()
+
+    def follow_start(self) -> None:
+        """Show readers the start that has become durable, let go of the segments below it, and
+        delete what may be deleted by now."""
+        self.log_start_offset = start = Offset(self._beginning.reached())
+        count = split_at(self._segments, start)
+        if count and not (self.cleaning is not None and self.cleaning.is_swapping):
+            doomed = self._bases[:count]
+            del self._segments[:count], self._bases[:count]
+            self._beginning.doom(doomed, kept_from=self._bases[0])
+            self.epochs.begin_at(self._bases[0])
+            self.epochs.cut(self.log_end_offset)
+        if self._beginning.delete_doomed():
+            self._is_clean = False
+
+    def apply_retention(self, now_ms: int, consumed_offset: Offset | None = None) -> int:
+        """Let go of the segments that the settings don't ask to keep; gives how many. They go
+        with the next flushes. `consumed_offset`: see `retention.plan_retention`."""
+        first = split_at(self._segments, self._beginning.wanted)
+        segments = self._segments[first:]
+        plan = plan_retention(
+            segments,
+            self.settings,
+            now_ms=now_ms,
+            limit_offset=self.flushed_offset,
+            consumed_offset=consumed_offset,
+        )
+        is_emptied = self._active.size > 0 and self._beginning.wanted >= self._active.end_offset
+        if plan.rolls or is_emptied:
+            self.roll()
+        if plan.number:
+            self.advance_start(Offset(self._bases[first + plan.number]))
+        return plan.number or int(is_emptied)
+
+    def cleanable(self, now_ms: int, limit_offset: Offset) -> float | None:
+        """The dirty share of what could be compacted, if it is time to; `limit_offset` is the high
+        watermark."""
+        part = self.dirty_part(now_ms, limit_offset) if self.cleaning is None else None
+        return part.dirty_ratio if part is not None and part.is_due else None
+
+    def dirty_part(self, now_ms: int, limit_offset: Offset) -> DirtyPart | None:
+        """What a pass of compaction would look at."""
+        is_clean = self.cleaned_offset >= self._active.base_offset
+        if is_clean or not self.settings.is_compacted:
+            return None
+        return plan_cleaning(
+            self._segments,
+            self.settings,
+            first_dirty=max(self.cleaned_offset, self._bases[0]),
+            now_ms=now_ms,
+            limit_offset=min(limit_offset, self.flushed_offset),
+        )
+
+    def holds(self, segments: list[Segment]) -> bool:
+        """They are part of the log still."""
+        at = bisect_left(self._bases, segments[0].base_offset)
+        return self._segments[at : at + len(segments)] == segments
+
+    def swap(self, old: list[Segment], new: Segment) -> Swap:
+        """For `cleaner`: how `new` will take the place of `old`."""
+        return Swap(self, self.directory, self._durability, old=old, new=new)
+
+    def replace(self, old: list[Segment], new: Segment) -> None:
+        at = bisect_left(self._bases, new.base_offset)
+        self._segments[at : at + len(old)] = [new]
+        self._bases[at : at + len(old)] = [new.base_offset]
+        self._emptied_below = max(self._emptied_below, new.end_offset)
+        self._is_clean = False
+
+    def note_cleaned(self, offset: Offset) -> None:
+        """All below `offset` has been compacted. Were this forgotten, it would be done again."""
+        self.cleaned_offset = offset
+        try:
+            file = self.directory.save_cleaned_offset(offset)
+            self._durability.soil(file, *self.directory.entries())
+        except DiskFull:
+            pass
 
     # --- looking at it ------------------------------------------------------------------------
 
@@ -299,10 +481,10 @@ class Log:
         assert self.flushed_offset <= self.log_end_offset
         assert self._bases == sorted(self._bases)
         assert self._active is self._segments[-1]
-        assert self._active.is_active
+        assert self._active.indexes.is_active
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             assert segment.end_offset <= following.base_offset
-            assert not segment.is_active
+            assert not segment.indexes.is_active
         starts = [start for _, start in self.epochs.entries()]
         assert not starts or starts[-1] < self.log_end_offset
         assert self._active.file.size() >= self._active.size
@@ -313,6 +495,7 @@ class Log:
             "log_start_offset": self.log_start_offset,
             "log_end_offset": self.log_end_offset,
             "flushed_offset": self.flushed_offset,
+            "cleaned_offset": self.cleaned_offset,
             "size_bytes": self.size_bytes(),
             "segments": [
                 {"base_offset": segment.base_offset, "size_bytes": segment.size}

@@ -4,7 +4,8 @@ Kafka's rules. Per producer: its epoch and its last five batches. A batch that r
 is answered with *its* offsets. Otherwise it must follow on: first sequence = last + 1, modulo 2³¹;
 a new epoch begins at 0; a lower epoch is refused. Of an unknown producer any sequence is accepted,
 since its earlier batches may have been lost to retention. The state is a function of the log
-(`note` each batch in order); snapshots merely save the replay.
+(`note` each batch in order); snapshots merely save the replay. Who is silent for long is forgotten
+(`expire`), by when we heard of them, not by their timestamps: old records may be sent today.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_PRODUCER
+from tidelog.model.ids import NO_PRODUCER, NO_TIMESTAMP
 from tidelog.model.limits import BATCHES_REMEMBERED, MAX_PRODUCERS_PER_PARTITION
 from tidelog.wire.batch import BatchHeader
 
 _SEQUENCE_MASK = 0x7FFFFFFF
 
 _HEAD = struct.Struct(">4sBqi")
-_PRODUCER = struct.Struct(">qhb")
+_PRODUCER = struct.Struct(">qhbq")
+_PRODUCER_BEFORE = struct.Struct(">qhb")
+"""Of version 1, which knew no timestamps."""
 _BATCH = struct.Struct(">iiqi")
 _CRC = struct.Struct(">I")
 _MAGIC = b"TDLP"
-_VERSION = 1
+_VERSION = 2
 
 
 class Remembered(NamedTuple):
@@ -44,10 +47,25 @@ class Remembered(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """`batches`: the last five of this epoch, oldest first."""
+    """`batches`: the last five of this epoch, oldest first.
+
+    `last_timestamp` is the newest batch's largest. `heard_ms`: when it was appended, if that was in
+    this life of the node; it is no function of the log.
+    """
 
     epoch: int
     batches: tuple[Remembered, ...]
+    last_timestamp: int = NO_TIMESTAMP
+    heard_ms: int = NO_TIMESTAMP
+
+
+class ProducerView(NamedTuple):
+    """One producer as DescribeProducers tells of it."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
 
 
 class Producers:
@@ -63,9 +81,25 @@ class Producers:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Producers):
             return NotImplemented
-        return list(self._producers.items()) == list(other._producers.items())
+        return self._remembered() == other._remembered()
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _remembered(self) -> list[tuple[int, int, tuple[Remembered, ...]]]:
+        return [(pid, one.epoch, one.batches) for pid, one in self._producers.items()]
+
+    def remembers(self, producer_id: int, base_offset: int) -> bool:
+        """Whether the batch at `base_offset` is one whose repetition would be recognized."""
+        producer = self._producers.get(producer_id)
+        return producer is not None and any(
+            batch.base_offset == base_offset for batch in producer.batches
+        )
+
+    def describe(self) -> list[ProducerView]:
+        return [
+            ProducerView(pid, one.epoch, one.batches[-1].last_sequence, one.last_timestamp)
+            for pid, one in self._producers.items()
+        ]
 
     def judge(self, headers: Sequence[BatchHeader]) -> ErrorCode | tuple[int, int] | None:
         """May these batches, one request's, be appended? None: yes. Two offsets: they are there
@@ -116,15 +150,30 @@ class Producers:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return None
 
-    def note(self, header: BatchHeader, base_offset: int) -> None:
-        """The batch is in the log. The only mutator, live and at replay."""
+    def note(self, header: BatchHeader, base_offset: int, now_ms: int = NO_TIMESTAMP) -> None:
+        """The batch is in the log; live, `now_ms` says since when."""
         pid = header.producer_id
         if pid < 0:
             return
         producers = self._producers
-        producers[pid] = _following(producers.pop(pid, None), header, base_offset)
+        producers[pid] = _following(producers.pop(pid, None), header, base_offset, now_ms)
         if len(producers) > self._limit:
             del producers[next(iter(producers))]
+
+    def expire(self, now_ms: int, max_idle_ms: int) -> int:
+        """Forget those not heard of for longer; gives how many. One restored by a start counts as
+        heard of when it is first asked about."""
+        expired: list[int] = []
+        for pid, producer in self._producers.items():
+            if producer.heard_ms == NO_TIMESTAMP:
+                self._producers[pid] = producer._replace(heard_ms=now_ms)
+            elif now_ms - producer.heard_ms > max_idle_ms:
+                expired.append(pid)
+            else:
+                break
+        for pid in expired:
+            del self._producers[pid]
+        return len(expired)
 
     def clear(self) -> None:
         self._producers.clear()
@@ -133,7 +182,8 @@ class Producers:
         """The snapshot of the state at `offset`."""
         parts = [_HEAD.pack(_MAGIC, _VERSION, offset, len(self._producers))]
         for pid, producer in self._producers.items():
-            parts.append(_PRODUCER.pack(pid, producer.epoch, len(producer.batches)))
+            count = len(producer.batches)
+            parts.append(_PRODUCER.pack(pid, producer.epoch, count, producer.last_timestamp))
             parts.extend(_BATCH.pack(*batch) for batch in producer.batches)
         body = b"".join(parts)
         return body + _CRC.pack(crc32c(body))
@@ -144,25 +194,29 @@ class Producers:
         if len(body) < _HEAD.size or _CRC.pack(crc32c(body)) != crc:
             return False
         magic, version, at, count = _HEAD.unpack_from(body)
-        if (magic, version, at) != (_MAGIC, _VERSION, offset):
+        if (magic, at) != (_MAGIC, offset) or not 1 <= version <= _VERSION:
             return False
+        layout = _PRODUCER if version == _VERSION else _PRODUCER_BEFORE
         producers: dict[int, Producer] = {}
         position = _HEAD.size
         for _ in range(count):
-            pid, epoch, batches = _PRODUCER.unpack_from(body, position)
-            position += _PRODUCER.size
+            pid, epoch, batches, *timestamp = layout.unpack_from(body, position)
+            position += layout.size
             end = position + batches * _BATCH.size
             remembered = map(Remembered._make, _BATCH.iter_unpack(body[position:end]))
-            producers[pid] = Producer(epoch, tuple(remembered))
+            producers[pid] = Producer(epoch, tuple(remembered), *timestamp)
             position = end
         self._producers = producers
         return True
 
 
-def _following(producer: Producer | None, header: BatchHeader, base_offset: int) -> Producer:
+def _following(
+    producer: Producer | None, header: BatchHeader, base_offset: int, now_ms: int = NO_TIMESTAMP
+) -> Producer:
     batch = Remembered(
         header.base_sequence, header.last_sequence, base_offset, header.last_offset_delta
     )
     if producer is None or producer.epoch != header.producer_epoch:
-        return Producer(header.producer_epoch, (batch,))
-    return Producer(producer.epoch, (*producer.batches[1 - BATCHES_REMEMBERED :], batch))
+        return Producer(header.producer_epoch, (batch,), header.max_timestamp, now_ms)
+    batches = (*producer.batches[1 - BATCHES_REMEMBERED :], batch)
+    return Producer(producer.epoch, batches, header.max_timestamp, now_ms)

@@ -125,7 +125,7 @@ def _may_be_sought(header: BatchHeader, room: int, low: int, high: int) -> bool:
         is_plausible(header, room)
         and low <= header.base_offset
         and header.next_offset <= high
-        and header.records_count == header.last_offset_delta + 1
+        and 0 <= header.records_count <= header.last_offset_delta + 1
         and header.attributes & ~_ATTRIBUTES_KNOWN == 0
     )
 

@@ -21,6 +21,9 @@ class Safeguard(Enum):
     QUARANTINE_DAMAGE = auto()  # damage below the flushed mark is "repaired" by truncation
     KEEP_ORPHANS = auto()  # data is deleted because metadata did not name it
     FSYNC_ERROR_IS_FATAL = auto()  # a retried fsync "succeeds" after pages were dropped
+    START_DURABLE_BEFORE_DELETE = auto()  # a crash takes back a log start that clients were told
+    CLEAN_SYNC_BEFORE_SWAP = auto()  # compacted records vanish at a power failure
+    TOMBSTONE_RETENTION = auto()  # a slow reader never sees that a key was deleted
 
 
 ALL_SAFEGUARDS: frozenset[Safeguard] = frozenset(Safeguard)

@@ -98,10 +98,10 @@ class Faults:
             return None
         with self._lock:
             for fault in self._faults:
-                if isinstance(fault, kind) and not fault.is_over:
-                    if _key_of(fault.api) == header.api_key:
-                        fault.hits += 1
-                        return fault
+                is_meant = isinstance(fault, kind) and _key_of(fault.api) == header.api_key
+                if is_meant and not fault.is_over:
+                    fault.hits += 1
+                    return fault  # type: ignore[return-value]
         return None
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -121,19 +121,11 @@ class Faults:
         return handle
 
 
-def api_named(name: str) -> str:
-    """`name` as the protocol spells it, or `ValueError` with what was probably meant."""
-    _key_of(name)
-    return name
-
-
-def error_named(error: str | int | ErrorCode) -> ErrorCode:
-    """By name, number or value; `ValueError` if there is no such error."""
-    if isinstance(error, str):
-        if error not in ErrorCode.__members__:
-            raise ValueError(f"no error is called {error!r}{_meant(error, ErrorCode.__members__)}")
-        return ErrorCode[error]
-    return ErrorCode(error)
+def error_named(error: str | ErrorCode) -> ErrorCode:
+    """Kafka's name of it, or the value; `ValueError` if there is no such error."""
+    if error not in ErrorCode.__members__ and not isinstance(error, ErrorCode):
+        raise ValueError(f"no error is called {error!r}{_meant(error, ErrorCode.__members__)}")
+    return error if isinstance(error, ErrorCode) else ErrorCode[error]
 
 
 def _key_of(api: str) -> int:

@@ -95,9 +95,9 @@ class Gate:
         """On to the broker. At most one answer is lost on a connection: it does not survive it."""
         if event.connection in self._cut:
             return
-        if header is not None and event.connection not in self._to_lose:
-            if self._faults.strike(Loss, header) is not None:
-                self._to_lose[event.connection] = header.correlation_id
+        may_lose = header is not None and event.connection not in self._to_lose
+        if header is not None and may_lose and self._faults.strike(Loss, header) is not None:
+            self._to_lose[event.connection] = header.correlation_id
         effects += self.node.step(now, event)
 
     def _without_lost(self, effects: list[Effect]) -> list[Effect]:

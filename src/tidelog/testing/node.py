@@ -18,7 +18,7 @@ from tidelog.broker.node import Node as BrokerNode
 from tidelog.client.message import Headers, Message, as_bytes
 from tidelog.model.errors import ErrorCode
 from tidelog.model.settings import parse_settings
-from tidelog.runtime.service import ServeOptions, Service, lock_data_directory
+from tidelog.runtime.service import ServeError, ServeOptions, Service, lock_data_directory
 from tidelog.testing.clock import MovableClock
 from tidelog.testing.direct import direct_client
 from tidelog.testing.disk import FillableDisk, Room
@@ -125,9 +125,7 @@ class Node:
 
     # --- faults -------------------------------------------------------------------------------
 
-    def fail(
-        self, api: str, *, error: str | int | ErrorCode, times: int | None = 1
-    ) -> Fault:
+    def fail(self, api: str, *, error: str | ErrorCode, times: int | None = 1) -> Fault:
         """The next `times` requests of that API are answered with `error`, and not executed."""
         return self._faults.add(Refusal(api, times, error=error_named(error)))
 
@@ -230,7 +228,10 @@ class Node:
         return self._gate
 
     def _start(self) -> ServiceThread:
-        self._lock = lock_data_directory(self.data_dir)
+        try:
+            self._lock = lock_data_directory(self.data_dir)
+        except ServeError as error:
+            raise NodeError(str(error)) from None
         return ServiceThread(self._make_service)
 
     def _make_service(self, loop: asyncio.AbstractEventLoop) -> Service:

@@ -51,7 +51,9 @@ class _Refusal:
 
     def of(self, schema: MessageSchema, asked: Any) -> Any:
         """A message of `schema`, in answer to `asked`: a request, a row of one, or a bare name."""
-        return schema.cls(**{field.name: self._value(schema, field, asked) for field in schema.fields})
+        return schema.cls(
+            **{field.name: self._value(schema, field, asked) for field in schema.fields}
+        )
 
     def _value(self, schema: MessageSchema, field: FieldSchema, asked: Any) -> Any:
         if field.type.kind == "error_code":

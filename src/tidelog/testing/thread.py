@@ -10,9 +10,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from tidelog.runtime.service import Service, new_event_loop, run_service
+from tidelog.runtime.service import ServeError, Service, new_event_loop, run_service
 from tidelog.testing.node_error import NodeError
 
 Answer = TypeVar("Answer")
@@ -34,7 +34,8 @@ class ServiceThread:
         self._thread = threading.Thread(target=self._run, name="tidelog-node", daemon=True)
         self._thread.start()
         self._life = asyncio.run_coroutine_threadsafe(self._live(), self._loop)
-        wait([self._ready, self._life], timeout=PATIENCE_S, return_when=FIRST_COMPLETED)
+        ends: list[Future[Any]] = [self._ready, self._life]
+        wait(ends, timeout=PATIENCE_S, return_when=FIRST_COMPLETED)
         if not self._ready.done():
             self._end()
 
@@ -49,7 +50,7 @@ class ServiceThread:
     def call(self, function: Callable[[Service], Answer]) -> Answer:
         """What `function` gives, called in the service's thread."""
         if self._life.done():
-            self._life.result()
+            self._raise_what_ended_it()
             raise NodeError("the node is not running: node.restart() starts it again")
         if self._pause is not None:
             raise NodeError("the node is paused and can do nothing: node.resume() first")
@@ -107,7 +108,13 @@ class ServiceThread:
         if not self._thread.is_alive():
             return
         try:
-            self._life.result(PATIENCE_S)
+            self._raise_what_ended_it()
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+
+    def _raise_what_ended_it(self) -> None:
+        try:
+            self._life.result(PATIENCE_S)
+        except ServeError as error:
+            raise NodeError(str(error)) from error

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tidelog.cli.record_text import json_line, template
-from tidelog.client.consumer import ReceivedRecord
+from tidelog.client.message import Message
 
-RECORD = ReceivedRecord(
-    "orders", 2, 41, 1_700_000_000_123, b"k", b"v\xff", (("a", b"1"), ("b", None))
-)
+RECORD = Message("orders", 2, 41, b"k", b"v\xff", [("a", b"1"), ("b", None)], 1_700_000_000_123)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ def test_a_template_is_filled_with_the_bytes_as_they_are(layout: str, expected: 
 
 
 def test_a_missing_key_is_empty_in_a_template() -> None:
-    assert template("[{key}]")(RECORD._replace(key=None)) == b"[]"
+    assert template("[{key}]")(replace(RECORD, key=None)) == b"[]"
 
 
 def test_an_unknown_field_is_refused_with_those_known() -> None:

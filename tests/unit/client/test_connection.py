@@ -8,6 +8,7 @@ import pytest
 
 from tidelog.client import ClientError, Connection
 from tidelog.client.admin import Partition, Topic
+from tidelog.client.connection import connection_to
 from tidelog.client.producer import Deliveries
 
 
@@ -41,6 +42,24 @@ def test_options_are_written_librdkafkas_way() -> None:
     assert made["linger.ms"] == 5
     assert made["bootstrap.servers"] == "one:1"
     assert made["log_level"] == 0
+
+
+def test_options_of_ones_own_win() -> None:
+    connection = Connection("one:1", options={"security.protocol": "SSL", "linger.ms": 7})
+    made = connection.configuration(linger_ms=5)
+    assert (made["linger.ms"], made["security.protocol"]) == (7, "SSL")
+
+
+def test_the_cluster_is_the_one_given_or_the_environments_or_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TIDELOG_BOOTSTRAP", raising=False)
+    assert connection_to(None).bootstrap == "127.0.0.1:9092"
+    monkeypatch.setenv("TIDELOG_BOOTSTRAP", "two:2")
+    assert connection_to(None).bootstrap == "two:2"
+    assert connection_to("one:1").bootstrap == "one:1"
+    given = Connection("three:3")
+    assert connection_to(given) is given
 
 
 def test_a_topic_gives_the_partition_asked_for() -> None:

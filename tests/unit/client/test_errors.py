@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tidelog.client.errors import explained, explained_exception, no_partition
+from tidelog.client.errors import (
+    ClientError,
+    GroupError,
+    MessageTooLarge,
+    NoBroker,
+    NotAcknowledged,
+    TopicExists,
+    UnknownTopic,
+    explained,
+    explained_exception,
+    no_partition,
+    not_delivered,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +68,31 @@ def test_an_exception_is_explained_by_its_cause() -> None:
 def test_the_partitions_there_are_are_named() -> None:
     assert str(no_partition("orders", 9, count=1)).endswith("it has only partition 0")
     assert str(no_partition("orders", 9, count=4)).endswith("it has partitions 0 to 3")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError._ALL_BROKERS_DOWN, NoBroker),
+        (KafkaError._UNKNOWN_TOPIC, UnknownTopic),
+        (KafkaError.TOPIC_ALREADY_EXISTS, TopicExists),
+        (KafkaError.MSG_SIZE_TOO_LARGE, MessageTooLarge),
+        (KafkaError._MSG_TIMED_OUT, NotAcknowledged),
+        (KafkaError.NON_EMPTY_GROUP, GroupError),
+        (KafkaError.FENCED_INSTANCE_ID, GroupError),
+        (KafkaError.INVALID_CONFIG, ClientError),
+    ],
+)
+def test_an_error_has_a_kind_to_catch(code: int, kind: type[ClientError]) -> None:
+    assert type(explained(KafkaError(code), bootstrap="here:1", topic="orders")) is kind
+
+
+def test_an_error_of_a_group_names_the_group() -> None:
+    error = explained(KafkaError(KafkaError.NON_EMPTY_GROUP), bootstrap="here:1", group="billing")
+    assert str(error) == "group 'billing': the group has members (NON_EMPTY_GROUP)"
+
+
+def test_several_failures_are_counted_and_keep_the_kind_of_the_first() -> None:
+    error = not_delivered(MessageTooLarge("it is too large"), 1200)
+    assert isinstance(error, MessageTooLarge)
+    assert str(error) == "1,200 records were not delivered: it is too large"
