@@ -16,6 +16,7 @@ from tests.endtoend.observing import (
 from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode, StartNode
 from tests.support.raw_client import ConnectionLost, RawClient, fetch_request
+
 from tidelog.broker.apis.versions import SERVED
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.batch import read_header, seal, write_header

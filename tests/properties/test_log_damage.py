@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.log.logs import a_batch, append, fill, flush, open_log, read
+from tests.unit.log.logs import a_batch, append, flush, open_log, read
 from tests.unit.log.logs import settings as log_settings
 
 from tidelog.log.disk import FileSpan
@@ -105,7 +105,7 @@ def test_overwritten_bytes_below_the_mark_cost_only_the_batches_they_hit(
     assert {base: after[base] for base in after} == {base: before[base] for base in after}
     assert set(before) - set(after) <= hit
     assert log.log_end_offset == sum(h.records_count for _, _, h in positions_of(before))
-    fill(log, 2)
+    append(log, a_batch(), epoch=BATCHES)
     assert contents(log).keys() >= after.keys()
 
 

@@ -10,10 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.unit.log.logs import a_batch, append, flush, open_log, read, settings
 
 from tidelog.log.disk import FileSpan
+from tidelog.log.index import Entry
 from tidelog.log.log import Log
+from tidelog.log.segment_indexes import SegmentIndexes
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.sim.disk import SimDisk
+from tidelog.sim.disk_faults import PowerLost
 from tidelog.wire.batch import iter_batches
 from tidelog.wire.records import decode_records
 
@@ -109,6 +112,46 @@ class LogMachine(RuleBasedStateMachine):
         assert self.end == kept
         self.flushed = kept
 
+    @rule(
+        changes=st.integers(0, 25),
+        steps=st.lists(st.sampled_from(["append", "flush", "checkpoint", "roll", "close"])),
+        is_opening_hit=st.booleans(),
+    )
+    def loses_power_at_work(self, changes: int, steps: list[str], is_opening_hit: bool) -> None:
+        """Between any two changes of the disk, and then perhaps again while recovering."""
+        work = {
+            "append": lambda: self.appends([[1, 2], [3]], is_new_epoch=False),
+            "flush": self.flushes,
+            "checkpoint": self.checkpoints,
+            "roll": self.rolls,
+            "close": self.log.close_cleanly,
+        }
+        self.disk.faults.changes_left = changes
+        try:
+            for step in steps:
+                work[step]()
+        except PowerLost:
+            pass
+        self.disk.lose_power()
+        self.disk.faults.changes_left = changes if is_opening_hit else None
+        try:
+            open_log(self.disk, config=self.config)
+        except PowerLost:
+            pass
+        self.disk.faults.changes_left = None
+        self.loses_power()
+
+    @rule()
+    def rebuilds_indexes(self) -> None:
+        """They are a function of the log (S6)."""
+        for segment in self.log._segments:
+            segment.indexes.load_timestamps()
+            before = _entries(segment.indexes)
+            segment.indexes.rebuild()
+            assert _entries(segment.indexes) == before
+            for file in segment.indexes.files():
+                file.sync()
+
     @precondition(lambda self: self.end > 0)
     @rule(data=st.data())
     def truncates(self, data: st.DataObject) -> None:
@@ -187,6 +230,11 @@ class LogMachine(RuleBasedStateMachine):
             assert read(self.log, self.end) is None
             assert read(self.log, self.end + 1) is ErrorCode.OFFSET_OUT_OF_RANGE
             assert not [damage for damage in self.log.damage if damage.kind != "cut"]
+
+
+def _entries(indexes: SegmentIndexes) -> tuple[list[Entry], list[Entry]]:
+    index, times = indexes.index, indexes.time_index
+    return [index.entry(n) for n in range(len(index))], [times.entry(n) for n in range(len(times))]
 
 
 LogMachine.TestCase.settings = hypothesis_settings(

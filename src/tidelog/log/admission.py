@@ -5,7 +5,7 @@ HOT PATH: once per produced batch; reads 61 bytes of it and checksums the rest.
 
 from __future__ import annotations
 
-from tidelog.log.segment import MAX_RELATIVE_OFFSET
+from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER
 from tidelog.model.settings import TopicSettings

@@ -78,11 +78,7 @@ class PartitionDirectory:
         return self._segment(base_offset, end_offset, create=False)
 
     def create_segment(self, base_offset: int) -> Segment:
-        segment = self._segment(base_offset, base_offset, create=True)
-        if segment.size:
-            segment.file.truncate(0)
-            segment.size = segment.trusted_from = 0
-        return segment
+        return self._segment(base_offset, base_offset, create=True)
 
     def _segment(self, base_offset: int, end_offset: int, *, create: bool) -> Segment:
         return Segment(

@@ -52,11 +52,20 @@ class Durability:
     def has_new_files(self) -> bool:
         return bool(self._dirty)
 
+    @property
+    def has_overtaken_mark(self) -> bool:
+        """The log was flushed beyond a mark that is not durable itself yet: until it is, no other
+        can be written, and a log at rest would be marked too low for ever."""
+        if self._mark_file.is_settled or self.mark is None:
+            return False
+        return self.mark.flushed_offset != self.flushed_offset
+
     def ticket(self, active: Segment) -> FlushTicket | None:
-        """None if there is nothing to gain. A mark waits for company: alone it is not worth it."""
+        """None if there is nothing to gain. A mark waits for company: alone it is not worth it,
+        unless it is in the way of a better one."""
         end = active.end_offset
         is_behind = end > self.flushed_offset
-        if not is_behind and not self._dirty:
+        if not (is_behind or self._dirty or self.has_overtaken_mark):
             return None
         targets = [target for _, target in self._dirty]
         if is_behind and active.size:
@@ -93,8 +102,8 @@ class Durability:
             position=position,
             log_start_offset=start,
             epochs_checksum=epochs.checksum(self.flushed_offset),
-            index_entries=active.index.written if is_active else 0,
-            time_index_entries=active.time_index.written if is_active else 0,
+            index_entries=active.indexes.index.written if is_active else 0,
+            time_index_entries=active.indexes.time_index.written if is_active else 0,
             is_clean=is_clean,
         )
         self._mark_file.write(mark)

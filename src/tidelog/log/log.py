@@ -18,8 +18,9 @@ from tidelog.log.directory import PartitionDirectory
 from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
 from tidelog.log.durability import Durability, FlushTicket
 from tidelog.log.lookup import TimestampedOffset
-from tidelog.log.recovery import LogState
-from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
+from tidelog.log.segment import Segment
+from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
+from tidelog.log.state import LogState, restore_producers
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -93,6 +94,11 @@ class Log:
         """All below it has survived an fsync."""
         return self._durability.flushed_offset
 
+    @property
+    def has_overtaken_mark(self) -> bool:
+        """A flush is wanted for the sake of the mark alone."""
+        return self._durability.has_overtaken_mark
+
     # --- appending ----------------------------------------------------------------------------
 
     def append(self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
@@ -101,6 +107,8 @@ class Log:
         headers = check_batches(records, self.settings)
         if isinstance(headers, ErrorCode):
             return Appended(headers)
+        if leader_epoch < self.epochs.latest:
+            return Appended(ErrorCode.FENCED_LEADER_EPOCH)
         if self._checks_producers:
             verdict = self.producers.judge(headers)
             if isinstance(verdict, ErrorCode):
@@ -108,7 +116,6 @@ class Log:
             if verdict is not None:
                 first, last = Offset(verdict[0]), Offset(verdict[1])
                 return Appended(ErrorCode.NONE, first, last, self.log_start_offset, True)
-        assert leader_epoch >= self.epochs.latest, "an append of a deposed leader"
         self._roll_if_due(records, headers, now_ms)
         base_offset = self._active.end_offset
         self._stamp(records, headers, leader_epoch)
@@ -137,8 +144,9 @@ class Log:
         if active.size == 0:
             self._segment_created_ms = now_ms
             return
-        active.load_indexes()
-        timestamp, since = max(header.max_timestamp for header in headers), active.first_timestamp
+        active.indexes.load()
+        since = active.indexes.first_timestamp
+        timestamp = max(header.max_timestamp for header in headers)
         if NO_TIMESTAMP in (timestamp, since):
             if self._segment_created_ms == NO_TIMESTAMP:
                 self._segment_created_ms = now_ms
@@ -158,10 +166,10 @@ class Log:
         old, end = self._active, self._active.end_offset
         new = self.directory.create_segment(end)
         try:
-            old.finish_indexes()
+            old.close()
             snapshot = self.directory.save_producers(self.producers, end)
         except DiskError:
-            old.is_active = True
+            old.indexes.is_active = True
             self.directory.delete_segment(end)
             raise
         self._segments.append(new)
@@ -169,8 +177,7 @@ class Log:
         self._active = new
         self._bytes_since_snapshot = 0
         self._is_clean = False
-        index, time_index = old.index.file(), old.time_index.file()
-        self._durability.soil(old.file, index, time_index, snapshot, *self.directory.entries())
+        self._durability.soil(old.file, *old.indexes.files(), snapshot, *self.directory.entries())
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -233,7 +240,7 @@ class Log:
         """Write down, lazily, what makes the next start quick. Nobody waits for it, so a full disk
         is no error here: it may work the next time."""
         try:
-            self._active.write_indexes()
+            self._active.indexes.write()
             if self.epochs.is_changed:
                 self._durability.soil(self.directory.save_epochs(), *self.directory.entries())
             if self._bytes_since_snapshot >= SNAPSHOT_INTERVAL_BYTES:
@@ -246,17 +253,17 @@ class Log:
             pass
 
     def close_cleanly(self) -> None:
-        """Sync everything and say so, so that the next `open(clean=True)` need not look."""
+        """Sync the log and say so, so that the next `open(clean=True)` need not look at it. The
+        other files are written but not synced: the mark knows enough of them to notice if the
+        power fails after the stop, and they can be rebuilt."""
         if self._is_clean:
             return
         active = self._active
-        active.load_indexes()
-        snapshot = self.directory.save_producers(self.producers, self.log_end_offset)
+        active.indexes.load()
+        active.indexes.write()
+        self.directory.save_producers(self.producers, self.log_end_offset)
         if self.epochs.is_changed:
-            self._durability.soil(self.directory.save_epochs())
-        self._durability.soil(
-            snapshot, active.index.file(), active.time_index.file(), *self.directory.entries()
-        )
+            self.directory.save_epochs()
         self._durability.settle(active, self.epochs, start=self.log_start_offset)
         self._is_clean = True
 
@@ -270,6 +277,7 @@ class Log:
             return
         number = bisect_right(self._bases, offset) - 1
         segment = self._segments[number]
+        segment.indexes.load_timestamps()
         position, end = segment.cut_point(offset)
         self._is_clean = False
         self._durability.fall_back(segment, position, end, self.epochs)
@@ -279,12 +287,12 @@ class Log:
         self.directory.delete_snapshots(lambda at: at > end)
         self.directory.sync_entries()
         self._active = segment
-        segment.is_active = True
+        segment.indexes.is_active = True
         segment.cut(position, end)
-        segment.resume_indexes(segment.index.count_up_to(position - 1, field=1))
+        segment.indexes.resume(segment.indexes.index.count_up_to(position - 1, field=1))
         segment.file.sync()
         self.epochs.cut(end)
-        self.producers, self._bytes_since_snapshot = recovery.restore_producers(
+        self.producers, self._bytes_since_snapshot = restore_producers(
             self.directory, self._segments, end
         )
 
@@ -299,10 +307,10 @@ class Log:
         assert self.flushed_offset <= self.log_end_offset
         assert self._bases == sorted(self._bases)
         assert self._active is self._segments[-1]
-        assert self._active.is_active
+        assert self._active.indexes.is_active
         for segment, following in zip(self._segments, self._segments[1:], strict=False):
             assert segment.end_offset <= following.base_offset
-            assert not segment.is_active
+            assert not segment.indexes.is_active
         starts = [start for _, start in self.epochs.entries()]
         assert not starts or starts[-1] < self.log_end_offset
         assert self._active.file.size() >= self._active.size

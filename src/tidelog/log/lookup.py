@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from tidelog.log.segment import Segment
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
-from tidelog.wire.batch import BatchHeader
+from tidelog.wire.batch import BatchHeader, has_valid_crc
 from tidelog.wire.errors import DecodeError
-from tidelog.wire.records import Record, decode_records
+from tidelog.wire.records import decode_records
 
 MAX_OPENED_BYTES = 64 * 1024 * 1024
 """A batch that unpacks to more is not looked into: its first offset must do."""
@@ -28,10 +28,11 @@ def first_from(
 ) -> TimestampedOffset | None:
     """The first record from `log_start_offset` on whose timestamp is not before `timestamp_ms`."""
     for segment in segments:
-        segment.load_timestamps()
-        if segment.max_timestamp < timestamp_ms:
+        segment.indexes.load_timestamps()
+        if segment.indexes.max_timestamp < timestamp_ms:
             continue
-        for position, header in segment.walk(*segment.start_towards_timestamp(timestamp_ms)):
+        start = segment.indexes.start_towards_timestamp(timestamp_ms)
+        for position, header in segment.walk(*start):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= log_start_offset:
                 found = _first_in(segment, position, header, timestamp_ms, log_start_offset)
                 if found is not None:
@@ -43,8 +44,8 @@ def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOff
     """The first of the records with the largest timestamp."""
     largest = NO_TIMESTAMP
     for segment in segments:
-        segment.load_timestamps()
-        largest = max(largest, segment.max_timestamp)
+        segment.indexes.load_timestamps()
+        largest = max(largest, segment.indexes.max_timestamp)
     if largest == NO_TIMESTAMP:
         return None
     return first_from(segments, largest, log_start_offset)
@@ -53,9 +54,12 @@ def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOff
 def _first_in(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, low_offset: int
 ) -> TimestampedOffset | None:
+    batch = memoryview(segment.file.read(position, header.size))
+    if not has_valid_crc(batch, header):
+        return None  # damaged: its timestamps mean nothing, and a reader will be told
     epoch = LeaderEpoch(header.leader_epoch)
     try:
-        records = _opened(segment, position, header)
+        records = decode_records(batch, MAX_OPENED_BYTES, check_crc=False)
     except DecodeError:
         offset = Offset(max(header.base_offset, low_offset))
         return TimestampedOffset(offset, header.max_timestamp, epoch)
@@ -63,8 +67,3 @@ def _first_in(
         if record.timestamp >= timestamp_ms and record.offset >= low_offset:
             return TimestampedOffset(Offset(record.offset), record.timestamp, epoch)
     return None
-
-
-def _opened(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
-    batch = memoryview(segment.file.read(position, header.size))
-    return decode_records(batch, MAX_OPENED_BYTES)

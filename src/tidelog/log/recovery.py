@@ -1,6 +1,4 @@
-"""From files to a log: what to believe after a clean stop, and after a crash.
-
-After a clean stop the mark says where the log ends, and nothing is looked at. After a crash:
+"""From files to a log: after a clean stop as they are (`state.py`), after a crash with care.
 
 - Below the mark everything was synced. It is not scanned (only each segment's end is found); what
   turns out to be unreadable there is damage: kept, reported, stepped over, never cut. The log never
@@ -16,16 +14,15 @@ After a clean stop the mark says where the log ends, and nothing is looked at. A
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from tidelog.log import scan
 from tidelog.log.damage import Damage
 from tidelog.log.directory import PartitionDirectory
-from tidelog.log.disk import Syncable
+from tidelog.log.disk import DiskFull
 from tidelog.log.marks import Mark
 from tidelog.log.paths import LOG, offset_path
-from tidelog.log.producers import Producers
-from tidelog.log.segment import MAX_RELATIVE_OFFSET, Segment
+from tidelog.log.segment import Segment
+from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
+from tidelog.log.state import LogState, create, load_clean, rebuild_epochs, restore_producers
 from tidelog.model.safeguards import Safeguard
 from tidelog.wire.batch import MAGIC
 
@@ -33,100 +30,17 @@ _COPY_BYTES = 1024 * 1024
 MAX_OFFSET = 2**63 - 1
 
 
-@dataclass(slots=True)
-class LogState:
-    """What a log is made from. `dirty` must be synced before anything in it is durable."""
-
-    segments: list[Segment]
-    producers: Producers
-    log_start_offset: int
-    flushed_offset: int
-    mark: Mark | None = None
-    is_clean: bool = False
-    bytes_since_snapshot: int = 0
-    dirty: list[Syncable] = field(default_factory=list)
-
-
 def load(home: PartitionDirectory, *, clean: bool) -> LogState:
     """The state of the log in `home`, which is created if there is none."""
     bases = home.segment_bases()
     mark = home.mark_file.load()
     if not bases and mark is None:
-        return _create(home)
+        return create(home)
     if clean and mark is not None and mark.is_clean:
-        state = _load_clean(home, bases, mark)
+        state = load_clean(home, bases, mark)
         if state is not None:
             return state
     return _Recovery(home, bases, mark).run()
-
-
-def _create(home: PartitionDirectory) -> LogState:
-    home.create()
-    home.mark_file.create()
-    first = home.create_segment(0)
-    return LogState([first], Producers(), 0, 0, dirty=home.all_entries())
-
-
-def _load_clean(home: PartitionDirectory, bases: list[int], mark: Mark) -> LogState | None:
-    """None if the files are not as the mark says."""
-    if not bases or bases[-1] != mark.segment_base or bases[0] > mark.log_start_offset:
-        return None
-    segments = open_segments(home, bases, mark.flushed_offset)
-    segments[-1].is_active = True
-    segments[-1].expected_entries = (mark.index_entries, mark.time_index_entries)
-    if segments[-1].size != mark.position:
-        return None
-    is_known = home.load_epochs()
-    if not is_known or home.epochs.checksum(mark.flushed_offset) != mark.epochs_checksum:
-        rebuild_epochs(home, segments)
-    producers, since_snapshot = restore_producers(home, segments, mark.flushed_offset)
-    home.mark_file.is_settled = True
-    return LogState(
-        segments,
-        producers,
-        mark.log_start_offset,
-        mark.flushed_offset,
-        mark=mark,
-        is_clean=True,
-        bytes_since_snapshot=since_snapshot,
-    )
-
-
-def open_segments(home: PartitionDirectory, bases: list[int], end_offset: int) -> list[Segment]:
-    """Each is taken to end where the next begins, the last at `end_offset`."""
-    ends = [*bases[1:], end_offset]
-    return [home.open_segment(base, end_offset=end) for base, end in zip(bases, ends, strict=True)]
-
-
-def restore_producers(
-    home: PartitionDirectory, segments: list[Segment], end_offset: int
-) -> tuple[Producers, int]:
-    """The producers as of `end_offset`, and how many bytes of log had to be replayed for it."""
-    if Safeguard.PRODUCER_STATE_RESTORE not in home.safeguards:
-        return Producers(), 0
-    producers, offset = home.load_producers(end_offset)
-    replayed = 0
-    for segment in segments:
-        if segment.end_offset <= offset:
-            continue
-        for _, header in segment.walk_from_offset(max(offset, segment.base_offset)):
-            producers.note(header, header.base_offset)
-            replayed += header.size
-    return producers, replayed
-
-
-def rebuild_epochs(home: PartitionDirectory, segments: list[Segment]) -> None:
-    """From the headers. Epochs never fall, so a segment that begins with the epoch its successor
-    begins with need not be walked."""
-    home.epochs.cut(0)
-    firsts = [segment.header_at(0) for segment in segments]
-    for segment, first, following in zip(segments, firsts, [*firsts[1:], None], strict=True):
-        if first and following and first.leader_epoch == following.leader_epoch:
-            home.epochs.note(first.leader_epoch, first.base_offset)
-            continue
-        for _, header in segment.walk(0, segment.base_offset):
-            home.epochs.note(header.leader_epoch, header.base_offset)
-    home.epochs.is_changed = True
 
 
 class _Recovery:
@@ -166,6 +80,7 @@ class _Recovery:
             self.due,
             mark=self._settle(),
             bytes_since_snapshot=since_snapshot,
+            dirty=[] if self.has_changed else self.home.all_entries(),
         )
 
     # --- what is known to be flushed ----------------------------------------------------------
@@ -339,30 +254,47 @@ class _Recovery:
         for segment in self.kept:
             is_last = segment is self.kept[-1]
             if segment.base_offset >= self.mark.segment_base or is_last:
-                segment.is_active = True
-                segment.resume_indexes(self._trustworthy_entries(segment))
+                segment.indexes.is_active = True
+                segment.indexes.resume(self._trustworthy_entries(segment))
                 if not is_last:
-                    segment.finish_indexes()
+                    self._finish_indexes(segment)
+
+    def _finish_indexes(self, segment: Segment) -> None:
+        try:
+            segment.close()
+            for file in segment.indexes.files():
+                file.sync()
+        except DiskFull:
+            # They serve from memory, and the next start redoes them.
+            segment.indexes.is_active = False
 
     def _trustworthy_entries(self, segment: Segment) -> int:
         mark = self.mark
         if segment.base_offset > mark.segment_base:
             return 0
         if segment.base_offset < mark.segment_base:
-            return segment.trustworthy_entries(segment.size, 0, 0)
-        return segment.trustworthy_entries(
+            return segment.indexes.trustworthy_entries(segment.size, 0, 0)
+        return segment.indexes.trustworthy_entries(
             min(mark.position, segment.size), mark.index_entries, mark.time_index_entries
         )
 
-    def _settle(self) -> Mark:
-        """Sync what remains and move the mark to its end."""
-        mark_file = self.home.mark_file
+    def _settle(self) -> Mark | None:
+        """Sync what remains and move the mark to its end. If all of it lies below the mark, only
+        names may still be in the cache alone, and those can wait for the next flush."""
         if not self.has_changed and self.old_mark is not None:
             return self.old_mark
-        active = self.kept[-1]
         for segment in self.kept:
             if segment.base_offset >= self.mark.segment_base:
                 segment.file.sync()
+        try:
+            return self._move_mark()
+        except DiskFull:  # reading must go on; the old mark is merely further behind
+            for entries in self.home.all_entries():
+                entries.sync()
+            return self.old_mark
+
+    def _move_mark(self) -> Mark:
+        mark_file, active = self.home.mark_file, self.kept[-1]
         mark_file.create()
         if self.home.epochs.is_changed:
             self.home.save_epochs().sync()

@@ -8,6 +8,7 @@ more of its requests are read: its memory here is bounded by what it already sen
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from asyncio import AbstractEventLoop
@@ -21,6 +22,8 @@ from tidelog.runtime.file_disk import OpenFile
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.frames import FrameBuffer
 
+log = logging.getLogger("tidelog")
+
 SENDFILE_FROM_BYTES = 256 * 1024
 """Below this a `pread` into memory joins the header in one segment and is cheaper."""
 
@@ -31,7 +34,7 @@ _MAX_READ_BYTES = 512 * 1024
 """File contents in memory per connection: a client that never reads costs no more than this."""
 
 
-CLOSING_GRACE_S = 10.0
+CLOSING_GRACE_S = 3.0
 """How long a client that is to be sent away may take to read its last responses."""
 
 _SHORT_FILE = "a file is shorter than the log believes"
@@ -108,6 +111,7 @@ class SocketConnection:
                     break
                 self._on_frame(self.connection_id, frame)
         except DecodeError as error:
+            log.info("connection %d closed: %s", self.connection_id, error)
             self._lose(str(error))
             return
         self._update_reading()

@@ -30,6 +30,11 @@ def _disk_error(error: OSError, doing: str, path: str) -> DiskError:
     return kind(f"{doing} {path or '.'}: {error.strerror}")
 
 
+def _sync_error(error: OSError, path: str) -> DiskError:
+    """Never `DiskFull`: what a failed sync was to save is lost, and trying again would not tell."""
+    return DiskError(f"syncing {path or '.'}: {error.strerror}")
+
+
 def open_file_share() -> int:
     """Half of the descriptors the process may have: the other half is for connections."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -135,7 +140,7 @@ class OpenFile:
             self.is_dirty = False
             os.fdatasync(descriptor)
         except OSError as error:
-            raise _disk_error(error, "syncing", self.name) from error
+            raise _sync_error(error, self.name) from error
         finally:
             self.disk.end_use(self)
 
@@ -182,7 +187,7 @@ class Directory:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _disk_error(error, "syncing", self._path) from error
+            raise _sync_error(error, self._path) from error
 
 
 class FileDisk:
@@ -332,7 +337,7 @@ class FileDisk:
         try:
             os.fdatasync(fallback.descriptor)
         except OSError as error:
-            fallback.failure = _disk_error(error, "syncing", fallback.name)
+            fallback.failure = _sync_error(error, fallback.name)
         self._close_descriptor(fallback)
         return True
 

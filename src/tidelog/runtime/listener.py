@@ -18,8 +18,9 @@ _BACKLOG = 1024
 _ACCEPTS_PER_TURN = 64
 """A flood of connections must not keep the loop from those that are open."""
 
-_RESERVED_DESCRIPTORS = 128
-"""For files, the loop and the process itself; log files take theirs from the other half."""
+_LEAST_RESERVE = 32
+_MOST_RESERVE = 128
+"""Descriptors for the loop and the process itself; log files take theirs from the other half."""
 
 
 class Listener:
@@ -90,7 +91,8 @@ def raise_descriptor_limit() -> int:
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
-    return max(1, (soft - _RESERVED_DESCRIPTORS) // 2)
+    reserve = min(_MOST_RESERVE, max(_LEAST_RESERVE, soft // 4))
+    return max(1, (soft - reserve) // 2)
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:

@@ -21,7 +21,7 @@ _FIELDS = "%p %o %T %K %S %h\\x1f%k%s\\x1e"
 
 class Kcat:
     name = "kcat"
-    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    codecs: Sequence[str] = ("none", "gzip", "snappy", "lz4", "zstd")
     sets_timestamps = False
 
     def write(

@@ -1,3 +1,5 @@
+"""What the tests of the log share."""
+
 from __future__ import annotations
 
 from random import Random

@@ -1,3 +1,5 @@
+"""What may be appended, what becomes of it, and what a full disk does to it."""
+
 from __future__ import annotations
 
 import errno
@@ -56,6 +58,13 @@ def test_offset_and_leader_epoch_are_stamped_and_nothing_else(tmp_path: Path) ->
     assert (read_header(stored).base_offset, read_header(stored).leader_epoch) == (3, 7)
     assert stored[16:] == copy[16:]
     assert stored[8:12] == copy[8:12]
+
+
+def test_a_deposed_leader_appends_nothing(tmp_path: Path) -> None:
+    log = open_log(FileDisk(tmp_path))
+    append(log, a_batch(), epoch=3)
+    assert append(log, a_batch(), epoch=2).error is ErrorCode.FENCED_LEADER_EPOCH
+    assert append(log, a_batch(), epoch=3).base_offset == 1
 
 
 def test_several_batches_of_one_request_are_one_write(tmp_path: Path) -> None:

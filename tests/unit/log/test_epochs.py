@@ -1,3 +1,5 @@
+"""Which leader epoch wrote what."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""What must be synced, when it counts as durable, and the clean stop."""
+
 from __future__ import annotations
 
 from random import Random
@@ -145,7 +147,7 @@ def test_a_clean_stop_needs_no_look_at_the_log(sim_disk: SimDisk) -> None:
         append(log, a_batch(producer=(9, 0, sequence)), epoch=sequence // 15)
     log.close_cleanly()
     state = log.describe()
-    sim_disk.lose_power()
+    sim_disk.lose_process()
     for path, image in sim_disk.files().items():
         if path.endswith(".log"):
             image.cached[:] = bytes(len(image.cached))

@@ -1,3 +1,5 @@
+"""The sparse index files: contents, look-ups, what a crash leaves of them."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""Offsets by timestamp."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The flushed mark survives its own writing."""
+
 from __future__ import annotations
 
 from random import Random

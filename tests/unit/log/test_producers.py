@@ -1,3 +1,5 @@
+"""Sequence numbers: gaps refused, repeats recognized, nothing forgotten."""
+
 from __future__ import annotations
 
 from pathlib import Path

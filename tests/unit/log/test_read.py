@@ -1,3 +1,5 @@
+"""Reads: which batches, how many, and what is not served."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""What a crash leaves, what is made of it, and what is never touched."""
+
 from __future__ import annotations
 
 import shutil
@@ -52,7 +54,6 @@ def recovered(tmp_path: Path, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS)
     log = open_log(FileDisk(tmp_path), config=CONFIG, safeguards=safeguards)
     log.validate()
     assert log.flushed_offset == log.log_end_offset
-    assert log.flush_targets() is None
     return log
 
 
@@ -293,7 +294,7 @@ def test_rebuilt_files_equal_the_ones_that_were_lost(tmp_path: Path) -> None:
             path.unlink()
     again = recovered(tmp_path)
     for segment in again._segments:
-        segment.load_timestamps()
+        segment.indexes.load_timestamps()
     append(again, a_batch(), epoch=3)
     again.truncate_to(again.flushed_offset)
     again.close_cleanly()

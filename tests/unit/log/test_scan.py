@@ -1,3 +1,5 @@
+"""Walking files of batches, and what is remembered of their damage."""
+
 from __future__ import annotations
 
 from random import Random

@@ -1,3 +1,5 @@
+"""A log made shorter on purpose."""
+
 from __future__ import annotations
 
 from random import Random

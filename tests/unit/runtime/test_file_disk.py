@@ -1,3 +1,5 @@
+"""The real disk, on real files."""
+
 from __future__ import annotations
 
 import errno

@@ -1,0 +1,225 @@
+"""kill -9 in the middle of everything, and a restart on the same data and port.
+
+The node's process dies, not the machine: what `fsync` promises is tested by the simulator. Here the
+question is whether clients and node agree afterwards on what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from tests.compat.clients import aio, confluent, kafka_python
+from tests.compat.clients.message import PATIENCE_S, Message
+from tests.compat.conftest import create_topic
+from tests.support.node_process import RunningNode, StartNode
+
+TOPIC = "survivor"
+KILLS = 3
+COUNT = 3000
+VALUES = [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.fixture
+def mortal(start_node: StartNode, tmp_path: Path) -> RunningNode:
+    node = start_node(tmp_path / "data")
+    create_topic(node.bootstrap, TOPIC, 1, {})
+    return node
+
+
+class Killer:
+    """Kills and restarts the node each time so many more messages are acknowledged."""
+
+    def __init__(self, node: RunningNode, acknowledged: Callable[[], int]) -> None:
+        self._node = node
+        self._acknowledged = acknowledged
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.kills = 0
+
+    def __enter__(self) -> Killer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self.kills < KILLS and not self._is_over.wait(0.002):
+            if self._acknowledged() > (self.kills + 1) * COUNT // (KILLS + 2):
+                self._node.kill()
+                self._node.restart()
+                self.kills += 1
+
+
+def read_all(node: RunningNode, at_least: int) -> list[Message]:
+    """Everything in the partition, by a client that asks for the end first."""
+    with confluent.assigned(node.bootstrap, TOPIC) as consumer:
+        place = TopicPartition(TOPIC, 0)
+        _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE_S)
+        assert end >= at_least
+        return confluent.take(consumer, end)
+
+
+def expect_exactly_once(node: RunningNode, offsets: list[int]) -> None:
+    messages = read_all(node, COUNT)
+    assert [each.value for each in messages] == VALUES
+    assert offsets == list(range(COUNT))
+    assert "Traceback" not in node.log, node.log
+
+
+QUICK = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
+QUICK_PYTHON = {
+    "retry_backoff_ms": 10,
+    "reconnect_backoff_ms": 10,
+    "reconnect_backoff_max_ms": 50,
+}
+
+
+@pytest.mark.parametrize("policy", ["ack", "os"])
+def test_an_idempotent_confluent_kafka_producer_writes_exactly_once(
+    start_node: StartNode, tmp_path: Path, policy: str
+) -> None:
+    node = start_node(tmp_path / "data", "--set", f"flush.policy={policy}")
+    create_topic(node.bootstrap, TOPIC, 1, {})
+    options = {"enable.idempotence": True, "batch.num.messages": 20, "linger.ms": 1, **QUICK}
+    producer = confluent.make_producer(node.bootstrap, options)
+    deliveries = confluent.Deliveries()
+    with Killer(node, lambda: len(deliveries.delivered)) as killer:
+        for value in VALUES:
+            confluent.send(producer, TOPIC, Message(value), deliveries)
+        assert producer.flush(PATIENCE_S) == 0
+    assert killer.kills == KILLS
+    deliveries.expect(COUNT)
+    expect_exactly_once(node, [each.offset for each in deliveries.delivered])
+
+
+def test_an_idempotent_kafka_python_producer_writes_exactly_once(mortal: RunningNode) -> None:
+    options = {"batch_size": 300, **QUICK_PYTHON}
+    offsets: list[int] = []
+    with (
+        closing(kafka_python.make_producer(mortal.bootstrap, options)) as producer,
+        Killer(mortal, lambda: len(offsets)) as killer,
+    ):
+        futures = [kafka_python.send(producer, TOPIC, Message(value)) for value in VALUES]
+        for future in futures:
+            offsets.append(future.get(PATIENCE_S).offset)
+    assert killer.kills == KILLS
+    expect_exactly_once(mortal, offsets)
+
+
+def test_an_idempotent_aiokafka_producer_writes_exactly_once(mortal: RunningNode) -> None:
+    options = {"enable_idempotence": True, "max_batch_size": 300, "retry_backoff_ms": 10}
+    offsets: list[int] = []
+
+    async def run() -> int:
+        async with aio.producing(mortal.bootstrap, options) as producer:
+            with Killer(mortal, lambda: len(offsets)) as killer:
+                futures = [await aio.send(producer, TOPIC, Message(value)) for value in VALUES]
+                for future in futures:
+                    offsets.append((await asyncio.wait_for(future, PATIENCE_S)).offset)
+            return killer.kills
+
+    assert asyncio.run(run()) == KILLS
+    expect_exactly_once(mortal, offsets)
+
+
+# --- without idempotence: repeats are allowed, losses are not -----------------------------------
+
+
+def expect_nothing_lost(node: RunningNode, acknowledged: dict[bytes, int]) -> None:
+    messages = read_all(node, len(acknowledged))
+    there = {each.offset: each.value for each in messages}
+    lost = {value: offset for value, offset in acknowledged.items() if there[offset] != value}
+    assert lost == {}
+    assert "Traceback" not in node.log, node.log
+
+
+@pytest.mark.parametrize("acks", ["1", "all"])
+def test_what_a_plain_confluent_kafka_producer_was_told_is_there(
+    mortal: RunningNode, acks: str
+) -> None:
+    options: dict[str, Any] = {"acks": acks, "batch.num.messages": 20, "linger.ms": 1, **QUICK}
+    producer = confluent.make_producer(mortal.bootstrap, options)
+    deliveries = confluent.Deliveries()
+    with Killer(mortal, lambda: len(deliveries.delivered)) as killer:
+        for value in VALUES:
+            confluent.send(producer, TOPIC, Message(value), deliveries)
+        assert producer.flush(PATIENCE_S) == 0
+    assert killer.kills == KILLS
+    told = {each.value: each.offset for each in deliveries.delivered if each.value is not None}
+    assert len(told) > COUNT // 2
+    expect_nothing_lost(mortal, told)
+
+
+def test_what_a_plain_aiokafka_producer_was_told_is_there(mortal: RunningNode) -> None:
+    options = {"acks": 1, "max_batch_size": 300, "retry_backoff_ms": 10}
+    told: dict[bytes, int] = {}
+
+    async def run() -> int:
+        async with aio.producing(mortal.bootstrap, options) as producer:
+            with Killer(mortal, lambda: len(told)) as killer:
+                futures = [await aio.send(producer, TOPIC, Message(value)) for value in VALUES]
+                for value, future in zip(VALUES, futures, strict=True):
+                    told[value] = (await asyncio.wait_for(future, PATIENCE_S)).offset
+            return killer.kills
+
+    assert asyncio.run(run()) == KILLS
+    expect_nothing_lost(mortal, told)
+
+
+# --- readers ------------------------------------------------------------------------------------
+
+
+def test_a_confluent_kafka_consumer_goes_on_where_it_was(mortal: RunningNode) -> None:
+    """A restart after a crash is a new leader epoch: the client validates its position first."""
+    writer = confluent.ConfluentKafka()
+    with confluent.assigned(mortal.bootstrap, TOPIC, options=QUICK_READER) as consumer:
+        for number in range(KILLS):
+            batch = [b"%d-%d" % (number, each) for each in range(50)]
+            writer.write(mortal.bootstrap, TOPIC, [Message(value) for value in batch])
+            assert [each.value for each in confluent.take(consumer, 50)] == batch
+            mortal.kill()
+            mortal.restart()
+
+
+QUICK_READER = {
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "fetch.error.backoff.ms": 10,
+}
+
+
+def test_a_kafka_python_consumer_goes_on_where_it_was(mortal: RunningNode) -> None:
+    writer = confluent.ConfluentKafka()
+    options = {"reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50}
+    with kafka_python.assigned(mortal.bootstrap, TOPIC, options=options) as consumer:
+        for number in range(KILLS):
+            batch = [b"%d-%d" % (number, each) for each in range(50)]
+            writer.write(mortal.bootstrap, TOPIC, [Message(value) for value in batch])
+            assert [each.value for each in kafka_python.take(consumer, 50)] == batch
+            mortal.kill()
+            mortal.restart()
+
+
+def test_an_aiokafka_consumer_goes_on_where_it_was(mortal: RunningNode) -> None:
+    writer = confluent.ConfluentKafka()
+
+    async def run() -> None:
+        async with aio.assigned(mortal.bootstrap, TOPIC) as consumer:
+            for number in range(KILLS):
+                batch = [b"%d-%d" % (number, each) for each in range(50)]
+                messages = [Message(value) for value in batch]
+                await asyncio.to_thread(writer.write, mortal.bootstrap, TOPIC, messages)
+                assert [each.value for each in await aio.take(consumer, 50)] == batch
+                mortal.kill()
+                await asyncio.to_thread(mortal.restart)
+
+    asyncio.run(run())
