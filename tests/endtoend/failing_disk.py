@@ -1,9 +1,13 @@
 """A disk that fails when told to: a few lines of C between the node and the C library.
 
-The node runs with the library preloaded. While the file `fail` exists, every fdatasync fails with
-EIO, as Linux reports a write-back error. While `hold` exists, an fdatasync waits; the first one
-that waited then fails, and later ones succeed: the kernel tells of an error once. While `full`
-exists, files neither grow nor come into being: ENOSPC.
+The node runs with the library preloaded. What is wrong, while a file of that name exists:
+
+- `fail`: every fdatasync fails with EIO, as Linux reports a write-back error.
+- `hold`: the flush thread's fdatasync waits, and fails in the end; later ones succeed, because the
+  kernel tells of an error once.
+- `slow`: the flush thread's fdatasync waits, and succeeds in the end.
+- `full`: files neither grow nor come into being: ENOSPC.
+- `unreadable`: reading fails with EIO.
 """
 
 from __future__ import annotations
@@ -34,18 +38,25 @@ static int is_there(const char *name) {
     return access(path, F_OK) == 0;
 }
 
+static void wait_for_end_of(const char *name) {
+    struct timespec pause = {0, 1000000};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/waiting", getenv("FAILING_DISK"));
+    FILE *waiting = fopen(path, "w");
+    if (waiting) fclose(waiting);
+    while (is_there(name)) nanosleep(&pause, 0);
+}
+
 int fdatasync(int descriptor) {
     static int (*real)(int);
     if (!real) *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-    if (gettid() != getpid() && is_there("hold")) {
-        struct timespec pause = {0, 1000000};
-        char path[4096];
-        snprintf(path, sizeof path, "%s/held", getenv("FAILING_DISK"));
-        FILE *held = fopen(path, "w");
-        if (held) fclose(held);
-        while (is_there("hold")) nanosleep(&pause, 0);
-        errno = EIO;
-        return -1;
+    if (gettid() != getpid()) {
+        if (is_there("hold")) {
+            wait_for_end_of("hold");
+            errno = EIO;
+            return -1;
+        }
+        if (is_there("slow")) wait_for_end_of("slow");
     }
     if (is_there("fail")) {
         errno = EIO;
@@ -73,6 +84,26 @@ ssize_t pwritev64v2(int descriptor, const struct iovec *parts, int count, off_t 
 
 ssize_t pwritev64(int descriptor, const struct iovec *parts, int count, off_t at) {
     return pwritev64v2(descriptor, parts, count, at, 0);
+}
+
+ssize_t pread64(int descriptor, void *buffer, size_t size, off_t at) {
+    static ssize_t (*real)(int, void *, size_t, off_t);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pread64");
+    if (is_there("unreadable")) {
+        errno = EIO;
+        return -1;
+    }
+    return real(descriptor, buffer, size, at);
+}
+
+ssize_t sendfile64(int out, int in, off_t *at, size_t size) {
+    static ssize_t (*real)(int, int, off_t *, size_t);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "sendfile64");
+    if (is_there("unreadable")) {
+        errno = EIO;
+        return -1;
+    }
+    return real(out, in, at, size);
 }
 
 int open64(const char *path, int flags, ...) {
@@ -125,13 +156,12 @@ class FailingDisk:
         self.set("fail", False)
 
     def set(self, what: str, is_on: bool) -> None:
-        """`fail`, `hold` or `full`."""
         if is_on:
             (self._directory / what).touch()
         else:
             (self._directory / what).unlink(missing_ok=True)
 
     @property
-    def is_holding(self) -> bool:
+    def is_waiting(self) -> bool:
         """A flush has begun and waits."""
-        return (self._directory / "held").exists()
+        return (self._directory / "waiting").exists()

@@ -260,6 +260,22 @@ def test_the_node_does_not_unpack_what_it_stores_and_serves(
     assert resident_bytes(node, "VmHWM") < 60_000_000
 
 
+def test_timestamps_that_lie_do_not_make_the_node_open_one_batch_after_another(
+    node: RunningNode, witness: Witness
+) -> None:
+    """Each batch is small, claims to be late, and would take seconds to look through."""
+    records = [Record(offset=0, timestamp=1_000)] * 90_000
+    honest = encode_batch(records, base_offset=0, compression=Compression.ZSTD)
+    lie = read_header(honest)._replace(max_timestamp=5_000)
+    write_header(honest, lie)
+    seal(honest)
+    with RawClient(node) as liar:
+        liar.create_topic("t")
+        for _ in range(200):
+            assert liar.produce_batch("t", bytes(honest)).error_code is ErrorCode.NONE
+        assert liar.end_offset("t", timestamp=3_000) == 0
+
+
 def test_looking_into_a_bomb_for_a_timestamp_has_a_limit(
     node: RunningNode, witness: Witness
 ) -> None:

@@ -9,7 +9,6 @@ more of its requests are read: its memory here is bounded by what it already sen
 from __future__ import annotations
 
 import logging
-import os
 import socket
 from asyncio import AbstractEventLoop
 from collections import deque
@@ -194,7 +193,7 @@ class SocketConnection:
     def _send_file(self, span: FileSpan) -> None:
         file = span.file
         assert isinstance(file, OpenFile)
-        sent = os.sendfile(self._fd, file.fileno(), span.position, span.size)
+        sent = file.send_to(self._fd, span.position, span.size)
         if sent == 0:
             raise OSError(_SHORT_FILE)
         if sent == span.size:

@@ -217,9 +217,9 @@ class FileDisk:
                     self._open_descriptor(file, os.O_CREAT)
                 else:
                     os.stat(self.absolute(path))
-            except FileNotFoundError:
-                raise
             except OSError as error:
+                if isinstance(error, FileNotFoundError) and not create:
+                    raise
                 raise _disk_error(error, "opening", path) from error
             self._files[path] = file
             return file

@@ -1,16 +1,17 @@
-"""After a failed fsync nothing is known of what it was to save: no more acknowledgements, ever,
-until a restart looks at what is really there. Reading goes on."""
+"""A disk that fails. After a failed fsync nothing is known of what it was to save: no more
+acknowledgements, ever, until a restart looks at what is really there. Reading goes on."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from tests.endtoend.failing_disk import FailingDisk
-from tests.endtoend.observing import assert_healthy, has_signal_pending, wait_until
+from tests.endtoend.observing import assert_healthy, attempts, has_signal_pending, wait_until
 from tests.support.node_driver import batch_of, produce_request
 from tests.support.node_process import StartNode
-from tests.support.raw_client import ConnectionLost, RawClient
+from tests.support.raw_client import ConnectionLost, RawClient, fetch_request, opened
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -84,7 +85,7 @@ def test_a_flush_that_fails_while_the_node_stops_is_not_taken_for_a_success(
         client.must_produce("t", b"safe")
         disk.set("hold", True)
         client.send(produce_request("t", batch_of(b"lost"), timeout_ms=60_000), 9)
-        wait_until(lambda: disk.is_holding, "the flush is under way")
+        wait_until(lambda: disk.is_waiting, "the flush is under way")
         node.process.terminate()
         wait_until(lambda: not has_signal_pending(node), "the signal has arrived")
         disk.set("hold", False)
@@ -110,3 +111,72 @@ def test_a_node_whose_disk_fails_at_the_start_says_so_in_one_line(
     said = node.log[len(log_before) :].strip()
     assert said.startswith("error:")
     assert "\n" not in said
+
+
+def test_a_slow_fsync_holds_up_only_those_who_wait_for_it(
+    start_node: StartNode, tmp_path: Path, disk: FailingDisk
+) -> None:
+    node = start_node(tmp_path / "data")
+    with RawClient(node) as writer, RawClient(node) as reader:
+        writer.create_topic("t")
+        writer.must_produce("t", b"before")
+        disk.set("slow", True)
+        writer.send(produce_request("t", batch_of(b"slow"), timeout_ms=100), 9)
+        wait_until(lambda: disk.is_waiting, "the flush is under way")
+        assert reader.read("t") == {0: b"before"}, "a record is visible before it is durable"
+        answer = writer.receive().responses[0].partition_responses[0]
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        reader.send(fetch_request("t", 1, max_wait_ms=600_000), 12)
+        disk.set("slow", False)
+        assert opened(reader.receive().responses[0].partitions[0]) == {1: b"slow"}
+        assert writer.must_produce("t", b"after") == 2
+    assert_healthy(node)
+
+
+def test_a_file_that_can_not_be_read_is_an_error_for_who_asked_and_for_nobody_else(
+    start_node: StartNode, tmp_path: Path, disk: FailingDisk
+) -> None:
+    node = start_node(tmp_path / "data")
+    with RawClient(node) as client:
+        client.create_topic("large")
+        client.create_topic("small")
+        for _ in range(20):
+            client.must_produce("large", bytes(900_000))
+        client.must_produce("small", b"x")
+    assert node.stop() == 0
+    node.restart()
+    with RawClient(node) as client, RawClient(node, receive_buffer_bytes=4096) as slow_reader:
+        slow_reader.send(fetch_request("large", 0), 12)
+        size = int.from_bytes(slow_reader.receive_bytes(4), "big")
+        disk.set("unreadable", True)
+        assert client.fetch("small", 0).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        client.ping()
+        with pytest.raises(ConnectionLost):
+            slow_reader.receive_bytes(size)
+        disk.set("unreadable", False)
+        assert client.read("small") == {0: b"x"}
+        assert client.must_produce("small", b"y") == 1
+        assert len(client.read("large")) == 20
+    assert_healthy(node)
+
+
+def test_a_data_directory_that_vanishes_is_an_error_and_not_a_crash(
+    start_node: StartNode, tmp_path: Path
+) -> None:
+    node = start_node(tmp_path / "data", "--set", "segment.bytes=2048")
+    with RawClient(node) as client:
+        client.create_topic("t")
+        client.must_produce("t", b"x")
+        shutil.rmtree(tmp_path / "data")
+        for _ in attempts("the disk's error is noticed"):
+            answer = client.produce("t", bytes(1000))
+            if answer.error_code is not ErrorCode.NONE:
+                break
+        assert answer.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
+        created = client.request(CreateTopicsRequest(topics=[topic])).topics[0]
+        assert created.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        client.ping()
+    assert_healthy(node)
+    node.stop()
+    assert "Traceback" not in node.log
