@@ -187,6 +187,21 @@ def test_a_fetch_of_a_million_partitions_is_refused(node: RunningNode, witness: 
     assert resident_bytes(node, "VmHWM") < 200_000_000
 
 
+def test_a_partition_named_ten_thousand_times_in_a_fetch_is_read_once(
+    node: RunningNode, witness: Witness
+) -> None:
+    """A hundred such fetches wait here, and each record that comes wakes them all."""
+    one = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic=Witness.TOPIC, partitions=[one] * 10_000)]
+    patient = FetchRequest(max_wait_ms=600_000, min_bytes=1 << 30, max_bytes=1 << 30, topics=topics)
+    with RawClient(node) as greedy:
+        frame = greedy.encode(patient, 11)
+        for _ in range(100):
+            greedy.send_bytes(frame)
+        for _ in range(10):
+            witness.check()
+
+
 def test_a_fetch_session_can_not_grow_without_end(node: RunningNode, witness: Witness) -> None:
     def fetch(session_id: int, epoch: int, first: int) -> FetchRequest:
         partitions = [

@@ -36,7 +36,7 @@ def test_a_seed_gives_the_same_trace_under_every_hash_seed() -> None:
     assert first == second
 
 
-def test_seeds_differ() -> None:
+def test_two_seeds_are_two_runs() -> None:
     assert run_seed(1).trace_hash != run_seed(2).trace_hash
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from tidelog.log.paths import SNAPSHOT
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.storage import check_recovery
 from tidelog.sim.cluster import Cluster
@@ -45,6 +46,7 @@ class Nemesis:
         self._before_crash: dict[str, LogBytes] = {}
         self._damages = 0
         self.damaged_directories: list[str] = []
+        self._without_snapshots: list[str] = []
         self._is_amnesiac = False
         self._unrecovered: dict[str, tuple[bytes, LogBytes]] = {}
         self._host.on_death.append(self._note_death)
@@ -243,6 +245,8 @@ class Nemesis:
         candidates = self._own_partitions()
         self._random.shuffle(candidates)
         for directory, topic, partition in candidates:
+            if directory in self._without_snapshots:
+                continue
             planted = plant_damage(self._host.disk, directory, self._random)
             if planted is None:
                 continue
@@ -266,8 +270,15 @@ class Nemesis:
         self._host.crash(self._random.choice(("kill", "power")))
         for directory, _, _ in self._own_partitions():
             for _ in range(self._random.randint(0, 3)):
-                done = spoil_rebuildable(self._host.disk, directory, self._random)
+                done = spoil_rebuildable(
+                    self._host.disk,
+                    directory,
+                    self._random,
+                    has_damage=directory in self.damaged_directories,
+                )
                 if done is not None:
+                    if SNAPSHOT in done:
+                        self._without_snapshots.append(directory)
                     self.counted["index or snapshot spoiled"] += 1
                     self._cluster.trace.say("lost", done)
 

@@ -186,12 +186,17 @@ def flip(image: FileImage, position: int, bit: int) -> None:
             data[position] ^= bit
 
 
-def spoil_rebuildable(disk: SimDisk, directory: str, random: Random) -> str | None:
-    """Delete, cut short or damage a file that the log must be able to do without (S6)."""
+def spoil_rebuildable(
+    disk: SimDisk, directory: str, random: Random, *, has_damage: bool
+) -> str | None:
+    """Delete, cut short or damage a file that the log must be able to do without (S6).
+
+    Of a log that `has_damage` the snapshots are spared: for the producers of a damaged batch they
+    are the only copy left.
+    """
+    kinds = [kind for kind in _REBUILDABLE if not (has_damage and kind == SNAPSHOT)]
     paths = [
-        f"{directory}/{name}"
-        for name in disk.list(directory)
-        if name.rpartition(".")[2] in _REBUILDABLE
+        f"{directory}/{name}" for name in disk.list(directory) if name.rpartition(".")[2] in kinds
     ]
     if not paths:
         return None
