@@ -32,12 +32,15 @@ class Listener:
         host: str,
         port: int,
         *,
+        send_buffer_bytes: int,
         on_connection: Callable[[socket.socket, str], None],
     ) -> None:
         self._loop = loop
         self._on_connection = on_connection
         self._spare: int | None = os.open("/dev/null", os.O_RDONLY)
         self._socket = _bound_socket(host, port)
+        if send_buffer_bytes >= 0:  # inherited by the connections
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
 

@@ -212,7 +212,7 @@ class Host:
         if life is None:
             return
         now = self.clock.now(self._schedule.now_ms)
-        self._trace.event(self._schedule.now_ms, event)
+        self._trace.event(event)
         self.steps += 1
         try:
             effects = life.node.step(now, event)
