@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.endtoend.observing import assert_healthy, attempts, wait_until
-from tests.support.node_driver import batch_of, produce_request
+from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode, StartNode
-from tests.support.raw_client import ConnectionLost, RawClient, fetch_request
+from tests.support.raw_client import ConnectionLost, RawClient, fetch_request, patient_produce
 
 from tidelog.model.errors import ErrorCode
 
@@ -21,7 +21,7 @@ def _fill(node: RunningNode, records: int = 200) -> dict[int, bytes | None]:
     with RawClient(node) as client:
         client.create_topic("t")
         for number in range(records):
-            client.send(produce_request("t", batch_of(b"%d " % number + bytes(90))), 9)
+            client.send(patient_produce("t", batch_of(b"%d " % number + bytes(90))), 9)
         for _ in range(records):
             client.receive()
         return client.read("t")

@@ -20,9 +20,9 @@ from tests.endtoend.observing import (
     resident_bytes,
     wait_until,
 )
-from tests.support.node_driver import batch_of, produce_request
+from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode, StartNode
-from tests.support.raw_client import ConnectionLost, RawClient, fetch_request
+from tests.support.raw_client import ConnectionLost, RawClient, fetch_request, patient_produce
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
@@ -213,7 +213,7 @@ def test_running_out_of_descriptors_is_survived_without_spinning(
 
 def produce_to_each(client: RawClient, partitions: int, value: bytes) -> None:
     for partition in range(partitions):
-        client.send(produce_request("wide", batch_of(value), partition=partition), 9)
+        client.send(patient_produce("wide", batch_of(value), partition=partition), 9)
     for _ in range(partitions):
         answer = client.receive().responses[0].partition_responses[0]
         assert answer.error_code is ErrorCode.NONE, answer

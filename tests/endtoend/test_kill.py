@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 from tests.endtoend.observing import assert_healthy, wait_until
-from tests.support.node_driver import batch_of, produce_request
+from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode, StartNode
-from tests.support.raw_client import ConnectionLost, RawClient
+from tests.support.raw_client import ConnectionLost, RawClient, patient_produce
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.produce import PartitionProduceResponse
@@ -43,7 +43,7 @@ class PlainProducer:
                     while len(waiting) < _PIPELINED:
                         value = b"%s-%d" % (self._name.encode(), self._sent)
                         self._sent += 1
-                        client.send(produce_request("plain", batch_of(value)), 9)
+                        client.send(patient_produce("plain", batch_of(value)), 9)
                         waiting.append(value)
                     answer = client.receive().responses[0].partition_responses[0]
                     assert answer.error_code is ErrorCode.NONE, answer
@@ -98,7 +98,7 @@ class IdempotentProducer:
             producer_epoch=self._epoch,
             base_sequence=2 * batch,
         )
-        client.send(produce_request("once", records), 9)
+        client.send(patient_produce("once", records), 9)
 
 
 def _while_running(runs: list[Callable[[], None]], until: Callable[[], None]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.endtoend.observing import assert_healthy
-from tests.support.node_driver import batch_of, produce_request
+from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode
-from tests.support.raw_client import RawClient, fetch_request, opened
+from tests.support.raw_client import RawClient, fetch_request, opened, patient_produce
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -36,7 +36,7 @@ def test_a_produce_behind_a_waiting_fetch_on_one_connection_ends_its_wait(
     """Some clients have one connection for everything: it must not wait for itself."""
     client.create_topic("t")
     client.send(fetch_request("t", 0, max_wait_ms=_LONG_MS), 12)
-    client.send(produce_request("t", batch_of(b"mine")), 9)
+    client.send(patient_produce("t", batch_of(b"mine")), 9)
     first, second = client.receive(), client.receive()
     assert isinstance(first, FetchResponse)
     assert opened(first.responses[0].partitions[0]) == {0: b"mine"}
@@ -82,13 +82,13 @@ def test_no_acks_means_no_answer_and_an_error_ends_the_connection(
     client.create_topic("t")
     for number in range(100):
         value = b"%d" % number
-        client.send_unanswered(produce_request("t", batch_of(value), acks=0), 9)
+        client.send_unanswered(patient_produce("t", batch_of(value), acks=0), 9)
     client.ping()
     assert client.must_produce("t", b"last") == 100
     assert client.read("t") == {
         **{number: b"%d" % number for number in range(100)},
         100: b"last",
     }
-    client.send_unanswered(produce_request("nowhere", batch_of(b"x"), acks=0), 9)
+    client.send_unanswered(patient_produce("nowhere", batch_of(b"x"), acks=0), 9)
     assert client.is_closed_by_node()
     assert_healthy(node)

@@ -33,7 +33,7 @@ from tidelog.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from tidelog.wire.messages.metadata import MetadataRequest
-from tidelog.wire.messages.produce import PartitionProduceResponse
+from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 from tidelog.wire.records import decode_records
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
@@ -193,9 +193,7 @@ class RawClient:
         self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1
     ) -> PartitionProduceResponse:
         """One attempt to append `records`, whatever they are."""
-        request = produce_request(
-            topic, records, partition=partition, acks=acks, timeout_ms=int(TIMEOUT_S * 1000)
-        )
+        request = patient_produce(topic, records, partition=partition, acks=acks)
         response = self.request(request, _BY_NAME_PRODUCE)
         answer: PartitionProduceResponse = response.responses[0].partition_responses[0]
         return answer
@@ -279,6 +277,14 @@ def opened(data: PartitionData) -> dict[int, bytes | None]:
         for _, batch in iter_batches(data.records)
         for record in decode_records(batch, _MAX_OPENED_BYTES)
     }
+
+
+def patient_produce(
+    topic: str, records: bytes, *, partition: int = 0, acks: int = -1
+) -> ProduceRequest:
+    """With time enough for a flush on a machine that has other things to do."""
+    timeout_ms = int(TIMEOUT_S * 1000)
+    return produce_request(topic, records, partition=partition, acks=acks, timeout_ms=timeout_ms)
 
 
 def fetch_request(
