@@ -24,7 +24,7 @@ bench: .make/setup ## measure throughput and latency on this machine
 	@$(BIN)/tidelog bench
 
 sim: .make/setup ## run simulated nodes with faults
-	@$(BIN)/tidelog sim
+	@$(BIN)/tidelog sim run
 
 check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
 	@echo "== house rules and unit tests"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.compat.clients.confluent import QUIET
 from tests.compat.clients.message import PATIENCE_S
 from tests.support.node_process import RunningNode, node_starter

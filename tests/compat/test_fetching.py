@@ -20,6 +20,7 @@ from tests.support.node_process import RunningNode
 WRITER = confluent.ConfluentKafka()
 LIBRARIES = CLIENTS[:3]
 
+
 def spelled(client: Client, **options: object) -> dict[str, object]:
     """Options in the client's spelling: librdkafka has dots, the others underscores."""
     is_librdkafka = client.name in ("confluent-kafka", "kcat")

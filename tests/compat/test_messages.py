@@ -45,7 +45,9 @@ def writers() -> Iterator[tuple[Client, str]]:
 
 
 @pytest.mark.parametrize(
-    ("writer", "codec"), list(writers()), ids=[f"{client.name}-{codec}" for client, codec in writers()]
+    ("writer", "codec"),
+    list(writers()),
+    ids=[f"{client.name}-{codec}" for client, codec in writers()],
 )
 def test_what_one_client_writes_every_client_reads(
     shared_node: RunningNode, make_topic: MakeTopic, writer: Client, codec: str
@@ -79,7 +81,7 @@ def _place(message: Message) -> tuple[int, int]:
 def test_a_message_without_key_and_value_and_a_header_without_value_arrive(
     bootstrap: str, topic: str, reader: Client
 ) -> None:
-    """Only librdkafka sends the first, and kafka-python refuses to send the second; all read both."""
+    """Only librdkafka sends the first, kafka-python refuses to send the second; all read both."""
     sent = [Message(None, None), Message(b"v", None, (("nothing", None), ("empty", b"")))]
     ConfluentKafka().write(bootstrap, topic, sent)
     assert [each[:3] for each in reader.read(bootstrap, topic, 2)] == [each[:3] for each in sent]

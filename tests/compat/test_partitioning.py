@@ -1,4 +1,4 @@
-"""Where a key's messages go: one partition, in order; the same one for all who hash as Kafka does."""
+"""Where a key's messages go: one partition, in order; the same for all who hash as Kafka does."""
 
 from __future__ import annotations
 

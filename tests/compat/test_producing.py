@@ -139,7 +139,7 @@ def test_a_producer_that_is_dropped_without_a_flush_leaves_a_prefix(
 def test_a_batch_larger_than_the_topic_takes_is_split_by_those_who_can(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
-    """kafka-python does, as the Java client. (Its own `flush` trips over the parts: wait for each.)"""
+    """kafka-python does, as the Java client. (Its `flush` trips over the parts.)"""
     topic = make_topic(max_message_bytes="5000")
     with closing(
         kafka_python.make_producer(bootstrap, {"linger_ms": 200, "batch_size": 16_000})

@@ -30,8 +30,27 @@ def processor_seconds(node: RunningNode) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
-def open_descriptors(node: RunningNode) -> int:
-    return len(list(Path(f"/proc/{node.process.pid}/fd").iterdir()))
+def has_signal_pending(node: RunningNode) -> bool:
+    """A signal was sent to the process, and its handler has not run yet."""
+    status = Path(f"/proc/{node.process.pid}/status").read_text()
+    lines = (line for line in status.splitlines() if line.startswith(("ShdPnd:", "SigPnd:")))
+    return any(int(line.split()[1], 16) for line in lines)
+
+
+def open_descriptors(node: RunningNode) -> list[str]:
+    """What each of the node's descriptors leads to."""
+    targets = []
+    for link in Path(f"/proc/{node.process.pid}/fd").iterdir():
+        try:
+            targets.append(str(link.readlink()))
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return targets
+
+
+def open_sockets(node: RunningNode) -> int:
+    """Its connections, and the few sockets that are none."""
+    return sum(target.startswith("socket:") for target in open_descriptors(node))
 
 
 def attempts(what: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ with a few bytes changed tries the decoder itself. The same seed gives the same 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -25,21 +26,51 @@ _LENGTH = struct.Struct(">i")
 _WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _UNSIGNED = {"uint16": 16, "uint32": 32}
 _SMALL = (-3, -2, -1, 0, 1, 2, 3, 100, 1000)
-_NAMES = ("odd", "odd", "odd", "odder", "", ".", "..", "a/b", "\0", "x" * 249, "x" * 250, "é", "__")
+_NAMES: Sequence[str] = (
+    *["odd"] * 9,
+    "odder",
+    "",
+    ".",
+    "..",
+    "a/b",
+    "\0",
+    "x" * 249,
+    "x" * 250,
+    "é",
+    "__",
+)
+_DOOMED = ("odder", "odder", "", "..", "x" * 249, "é")
+_DELETE_TOPICS = 20
+_AIMED = {
+    "max_wait_ms": (-1, 0, 1, 50),
+    "timeout_ms": (-1, 0, 1, 50, 5000),
+    "num_partitions": (-1, 0, 1, 1, 3),
+    "replication_factor": (-1, 0, 1, 1, 3),
+    "index": (0, 1, 2),
+    "partition": (0, 1, 2),
+    "partition_index": (0, 1, 2),
+    "acks": (-1, 0, 1),
+}
+"""What would hardly ever be hit by chance, or would take too long if it were."""
 
 
 class OddRequests:
-    """An endless source of frames. `topic_ids` are ids that the node really has."""
+    """An endless source of frames, about topic `odd`, which is not deleted, and others.
+
+    `topic_ids` are ids that the node really has.
+    """
 
     def __init__(self, seed: int, *, topic_ids: list[UUID]) -> None:
         self._random = Random(seed)
-        self._topic_ids = topic_ids
+        self._known_ids = topic_ids
+        self._topic_ids: list[UUID] = []
+        self._names = _NAMES
         self._correlation = 0
 
     def frame(self) -> bytes:
-        """A whole frame, length prefix included; half of them are damaged."""
+        """A whole frame, length prefix included; a third of them is damaged."""
         frame = self._well_formed()
-        return self._damaged(frame) if self._random.random() < 0.5 else frame
+        return self._damaged(frame) if self._random.random() < 0.33 else frame
 
     # --- well-formed --------------------------------------------------------------------------
 
@@ -47,6 +78,9 @@ class OddRequests:
         random = self._random
         served = SERVED[random.choice(list(SERVED))]
         version = random.randint(max(served.min_version, served.first_handled), served.max_version)
+        is_deletion = served.key == _DELETE_TOPICS
+        self._names = _DOOMED if is_deletion else _NAMES
+        self._topic_ids = [] if is_deletion else self._known_ids
         request = self._instance(API_BY_KEY[served.key].request_class, version, depth=0)
         self._correlation += 1
         return encode_request(
@@ -65,10 +99,8 @@ class OddRequests:
         random = self._random
         if field.nullable.holds(version) and random.random() < 0.2:
             return None
-        if field.name in ("max_wait_ms", "timeout_ms"):
-            return random.choice((-1, 0, 1, 50))
-        if field.name in ("num_partitions", "replication_factor"):
-            return random.choice((-1, 0, 1, 1, 3))
+        if field.name in _AIMED and random.random() < 0.9:
+            return random.choice(_AIMED[field.name])
         return self._value(field.type, version, depth)
 
     def _value(self, wire_type: WireType, version: int, depth: int) -> Any:
@@ -89,7 +121,7 @@ class OddRequests:
     def _other(self, kind: str) -> Any:
         random = self._random
         if kind == "string":
-            return random.choice(_NAMES)
+            return random.choice(self._names)
         if kind == "bool":
             return random.random() < 0.5
         if kind == "uuid":
@@ -108,7 +140,7 @@ class OddRequests:
         return random.choice((low, low + 1, high - 1, high, random.randint(low, high)))
 
     def _records(self) -> bytes:
-        """Batches, of which most have a header field that is odd, under a checksum that is right."""
+        """Batches, of which many have an odd header field, under a checksum that is right."""
         random = self._random
         batches = [self._batch() for _ in range(random.choice((1, 1, 1, 2, 70)))]
         records = b"".join(batches)

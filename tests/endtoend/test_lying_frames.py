@@ -16,6 +16,7 @@ from tests.endtoend.observing import (
 from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode, StartNode
 from tests.support.raw_client import ConnectionLost, RawClient, fetch_request
+
 from tidelog.broker.apis.versions import SERVED
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.batch import read_header, seal, write_header
@@ -186,6 +187,21 @@ def test_a_fetch_of_a_million_partitions_is_refused(node: RunningNode, witness: 
     assert resident_bytes(node, "VmHWM") < 200_000_000
 
 
+def test_a_partition_named_ten_thousand_times_in_a_fetch_is_read_once(
+    node: RunningNode, witness: Witness
+) -> None:
+    """A hundred such fetches wait here, and each record that comes wakes them all."""
+    one = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic=Witness.TOPIC, partitions=[one] * 10_000)]
+    patient = FetchRequest(max_wait_ms=600_000, min_bytes=1 << 30, max_bytes=1 << 30, topics=topics)
+    with RawClient(node) as greedy:
+        frame = greedy.encode(patient, 11)
+        for _ in range(100):
+            greedy.send_bytes(frame)
+        for _ in range(10):
+            witness.check()
+
+
 def test_a_fetch_session_can_not_grow_without_end(node: RunningNode, witness: Witness) -> None:
     def fetch(session_id: int, epoch: int, first: int) -> FetchRequest:
         partitions = [
@@ -257,6 +273,22 @@ def test_the_node_does_not_unpack_what_it_stores_and_serves(
         assert len(data.records) == 40 * len(bomb)
     witness.check()
     assert resident_bytes(node, "VmHWM") < 60_000_000
+
+
+def test_timestamps_that_lie_do_not_make_the_node_open_one_batch_after_another(
+    node: RunningNode, witness: Witness
+) -> None:
+    """Each batch is small, claims to be late, and would take seconds to look through."""
+    records = [Record(offset=0, timestamp=1_000)] * 90_000
+    honest = encode_batch(records, base_offset=0, compression=Compression.ZSTD)
+    lie = read_header(honest)._replace(max_timestamp=5_000)
+    write_header(honest, lie)
+    seal(honest)
+    with RawClient(node) as liar:
+        liar.create_topic("t")
+        for _ in range(200):
+            assert liar.produce_batch("t", bytes(honest)).error_code is ErrorCode.NONE
+        assert liar.end_offset("t", timestamp=3_000) == 0
 
 
 def test_looking_into_a_bomb_for_a_timestamp_has_a_limit(

@@ -98,7 +98,7 @@ class Stage:
         ticket = self.driver.join(
             consumer.member_id,
             instance=consumer.instance,
-            protocols={protocol: metadata for protocol in protocols},
+            protocols=dict.fromkeys(protocols, metadata),
             two_step="two-step" in names,
         )
         self.tickets[ticket] = consumer.name, "JoinGroup"
@@ -155,9 +155,9 @@ class Stage:
         answer = self.driver.pulse(
             consumer.member_id,
             epoch,
-            topics=options["topics"].split(",") if "topics" in options else (
-                ["orders"] if is_joining and "regex" not in options else None
-            ),
+            topics=options["topics"].split(",")
+            if "topics" in options
+            else (["orders"] if is_joining and "regex" not in options else None),
             regex=options.get("regex"),
             owned=owned if "owned" in options or is_joining else None,
             instance=consumer.instance,

@@ -14,15 +14,17 @@ from typing import Any
 
 from tests.support.node_driver import batch_of, produce_request
 from tests.support.node_process import RunningNode
+
 from tidelog.broker.apis.versions import SERVED
 from tidelog.model.errors import ErrorCode
-from tidelog.wire.batch import iter_batches
+from tidelog.wire.batch import BatchHeader, has_valid_crc, iter_batches
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 from tidelog.wire.messages.list_offsets import (
@@ -30,7 +32,8 @@ from tidelog.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tidelog.wire.messages.produce import PartitionProduceResponse
+from tidelog.wire.messages.metadata import MetadataRequest
+from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 from tidelog.wire.records import decode_records
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
@@ -169,6 +172,18 @@ class RawClient:
         answer = self.request(request).topics[0]
         assert answer.error_code is ErrorCode.NONE, answer
 
+    def delete_topic(self, name: str) -> None:
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name)], timeout_ms=int(TIMEOUT_S * 1000)
+        )
+        answer = self.request(request).responses[0]
+        assert answer.error_code is ErrorCode.NONE, answer
+
+    def topics(self) -> dict[str, int]:
+        """Every topic's number of partitions."""
+        response = self.request(MetadataRequest(topics=None))
+        return {topic.name: len(topic.partitions) for topic in response.topics}
+
     def produce(
         self, topic: str, *values: bytes, partition: int = 0, acks: int = -1
     ) -> PartitionProduceResponse:
@@ -178,9 +193,7 @@ class RawClient:
         self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1
     ) -> PartitionProduceResponse:
         """One attempt to append `records`, whatever they are."""
-        request = produce_request(
-            topic, records, partition=partition, acks=acks, timeout_ms=int(TIMEOUT_S * 1000)
-        )
+        request = patient_produce(topic, records, partition=partition, acks=acks)
         response = self.request(request, _BY_NAME_PRODUCE)
         answer: PartitionProduceResponse = response.responses[0].partition_responses[0]
         return answer
@@ -220,6 +233,21 @@ class RawClient:
         assert not unreadable, f"offsets that can't be read: {unreadable}"
         return values
 
+    def read_batches(self, topic: str, partition: int = 0) -> list[BatchHeader]:
+        """The header of every batch, for records that nobody could open. Checksums are checked."""
+        headers: list[BatchHeader] = []
+        offset, end = self.end_offset(topic, partition, EARLIEST), self.end_offset(topic, partition)
+        while offset < end:
+            data = self.fetch(topic, offset, partition=partition)
+            assert data.error_code is ErrorCode.NONE, data
+            assert isinstance(data.records, memoryview)
+            for header, batch in iter_batches(data.records):
+                assert has_valid_crc(batch, header)
+                assert header.base_offset == offset
+                headers.append(header)
+                offset = header.next_offset
+        return headers
+
     def read_around_damage(
         self, topic: str, partition: int = 0
     ) -> tuple[dict[int, bytes | None], list[int]]:
@@ -249,6 +277,14 @@ def opened(data: PartitionData) -> dict[int, bytes | None]:
         for _, batch in iter_batches(data.records)
         for record in decode_records(batch, _MAX_OPENED_BYTES)
     }
+
+
+def patient_produce(
+    topic: str, records: bytes, *, partition: int = 0, acks: int = -1
+) -> ProduceRequest:
+    """With time enough for a flush on a machine that has other things to do."""
+    timeout_ms = int(TIMEOUT_S * 1000)
+    return produce_request(topic, records, partition=partition, acks=acks, timeout_ms=timeout_ms)
 
 
 def fetch_request(

@@ -19,17 +19,27 @@ _TOUCH_CHUNK = 64 << 20
 _FLUSH_PROBES = 50
 
 
+def busy_warning(load_average: float, cores: int) -> str:
+    """What to say of a machine that others use; nothing where it was ours."""
+    if load_average <= cores / 4:
+        return ""
+    return "the machine was busy before the run: no wall-clock figure or verdict here is conclusive"
+
+
 def facts(data_dir: Path) -> dict[str, str]:
     """Name and value, as printed below the table."""
+    cores, load_average = os.cpu_count() or 1, os.getloadavg()[0]
+    warning = busy_warning(load_average, cores)
     meminfo = Path("/proc/meminfo").read_text()
     return {
-        "cores": str(os.cpu_count()),
+        **({"warning": warning} if warning else {}),
+        "cores": str(cores),
         "cpu": parse_cpu_model(Path("/proc/cpuinfo").read_text()),
         "memory": f"{parse_meminfo_bytes(meminfo, 'MemTotal') / 1e9:.0f} GB",
         "kernel": platform.release(),
         "loopback congestion control": _CONGESTION_CONTROL.read_text().strip(),
         "python": platform.python_version(),
-        "load average at the start": f"{os.getloadavg()[0]:.2f}",
+        "load average at the start": f"{load_average:.2f}",
         "fdatasync of 4 KB, p50": f"{flush_seconds(data_dir) * 1e3:.2f} ms",
     }
 

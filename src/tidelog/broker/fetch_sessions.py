@@ -101,7 +101,7 @@ class FetchSessions:
         """What this request fetches, once its session is opened, continued or closed."""
         if request.session_epoch in (_NEW_SESSION_EPOCH, _FINAL_EPOCH):
             self._drop(request.session_id)
-            items = list(_items(request))
+            items = list({item.key: item for item in _items(request)}.values())
             if request.session_epoch == _FINAL_EPOCH:
                 return FetchPlan(items)
             return FetchPlan(items, self._open(items))
@@ -160,6 +160,8 @@ class FetchSessions:
 
 
 def _items(request: FetchRequest) -> Iterable[FetchItem]:
+    """As asked for. One partition may be named many times; only the last time counts, or a small
+    request could wait with a million reads to do at every append."""
     for topic in request.topics:
         topic_id = TopicId(topic.topic_id)
         for partition in topic.partitions:

@@ -33,6 +33,7 @@ from tidelog.broker.pending import Row
 from tidelog.broker.start import load_groups, recover, write_clean_mark
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
 from tidelog.log.disk import Disk, DiskError
+from tidelog.log.log import Log
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -254,12 +255,22 @@ class Node:
         touched, state.touched = state.touched, {}
         for leader in touched:
             if not (state.node_is_read_only or leader.is_gone):
-                leader.log.checkpoint()
+                self._checkpoint(leader.log)
+                if leader.log.has_overtaken_mark:
+                    state.flushing.touch(leader)
             effects += [Report("warning", text) for text in leader.take_reports()]
         if not state.node_is_read_only:
-            state.journal.log.checkpoint()
+            self._checkpoint(state.journal.log)
+            if state.journal.log.has_overtaken_mark:
+                state.flushing.touch_journal()
         idle_ms = self._config.settings.connections_max_idle_ms
         self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
+
+    def _checkpoint(self, log: Log) -> None:
+        try:
+            log.checkpoint()
+        except DiskError as error:
+            self.state.fail_storage(error)
 
     # --- flushing -----------------------------------------------------------------------------
 

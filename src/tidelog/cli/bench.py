@@ -22,7 +22,7 @@ from tidelog.cli.output import add_rows, aside, people, report_error, table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
-_TABLE_WIDTH = 160
+_TABLE_WIDTH = 200
 """A figure must never be cut, in a narrow terminal or in a file."""
 
 _EPILOG = (

@@ -21,7 +21,7 @@ from tidelog.groups.consumer_group import (
 )
 from tidelog.groups.draft import Caller
 from tidelog.groups.records import RecordedPartitions
-from tidelog.groups.subscriptions import is_valid_regex
+from tidelog.groups.regexes import is_acceptable
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.consumer_group_heartbeat import (
     Assignment,
@@ -64,11 +64,11 @@ def check_request(request: ConsumerGroupHeartbeatRequest, assignors: tuple[str, 
             f"ServerAssignor {request.server_assignor} is not supported. "
             f"Supported assignors: {', '.join(assignors)}.",
         )
-    if request.subscribed_topic_regex and not is_valid_regex(request.subscribed_topic_regex):
+    if request.subscribed_topic_regex and not is_acceptable(request.subscribed_topic_regex):
         raise Refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex {request.subscribed_topic_regex!r} is not a valid regular "
-            "expression.",
+            f"SubscribedTopicRegex {request.subscribed_topic_regex!r} is not a regular expression, "
+            "or takes too long to match.",
         )
 
 

@@ -10,9 +10,6 @@ MAX_PENDING_MEMBERS = 10_000
 """Member ids of one group that were given out and not used yet. Beyond it, joiners hear an error
 they retry: a flood of half-made joins must not fill the memory."""
 
-MAX_REGEX_LENGTH = 1_000
-"""A subscription's regular expression. Topic names have at most 249 characters."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:

@@ -9,18 +9,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from tidelog.groups.consumer_group import ConsumerGroup, ConsumerMember
-from tidelog.groups.settings import MAX_REGEX_LENGTH
 from tidelog.groups.topics import Topics
-
-
-def is_valid_regex(regex: str) -> bool:
-    if len(regex) > MAX_REGEX_LENGTH:
-        return False
-    try:
-        re.compile(regex)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
 
 
 def resolve_regex(regex: str, topics: Topics) -> tuple[str, ...]:

@@ -190,12 +190,15 @@ class Log:
             return
         active.indexes.load()
         since = active.indexes.first_timestamp
-        timestamp = max(header.max_timestamp for header in headers)
-        if NO_TIMESTAMP in (timestamp, since):
+        if len(headers) == 1:
+            timestamp, count = headers[0].max_timestamp, headers[0].records_count
+        else:
+            timestamp = max(header.max_timestamp for header in headers)
+            count = sum(header.records_count for header in headers)
+        if timestamp == NO_TIMESTAMP or since == NO_TIMESTAMP:
             if self._segment_created_ms == NO_TIMESTAMP:
                 self._segment_created_ms = now_ms
             timestamp, since = now_ms, self._segment_created_ms
-        count = sum(header.records_count for header in headers)
         if (
             active.size + len(records) > self.settings.segment_bytes
             or timestamp - since > self._segment_ms

@@ -9,10 +9,11 @@ from tidelog.log.segment import Segment
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset
 from tidelog.wire.batch import BatchHeader, has_valid_crc
 from tidelog.wire.errors import DecodeError
-from tidelog.wire.records import decode_records
+from tidelog.wire.records import Record, decode_records
 
 MAX_OPENED_BYTES = 64 * 1024 * 1024
-"""A batch that unpacks to more is not looked into: its first offset must do."""
+MAX_OPENED_RECORDS = 100_000
+"""A batch that unpacks to more than either is not looked into: its first offset must do."""
 
 
 class TimestampedOffset(NamedTuple):
@@ -58,12 +59,23 @@ def _first_in(
     if not has_valid_crc(batch, header):
         return None  # damaged: its timestamps mean nothing, and a reader will be told
     epoch = LeaderEpoch(header.leader_epoch)
+    late = _records_from(batch, header, timestamp_ms)
+    if not late:
+        # It can't be opened, or its header lies. Looking further would let somebody who writes
+        # many such batches have all of them opened by one question.
+        offset = Offset(max(header.base_offset, low_offset))
+        return TimestampedOffset(offset, header.max_timestamp, epoch)
+    for record in late:
+        if record.offset >= low_offset:
+            return TimestampedOffset(Offset(record.offset), record.timestamp, epoch)
+    return None
+
+
+def _records_from(batch: memoryview, header: BatchHeader, timestamp_ms: int) -> list[Record]:
+    if header.records_count > MAX_OPENED_RECORDS:
+        return []
     try:
         records = decode_records(batch, MAX_OPENED_BYTES, check_crc=False)
     except DecodeError:
-        offset = Offset(max(header.base_offset, low_offset))
-        return TimestampedOffset(offset, header.max_timestamp, epoch)
-    for record in records:
-        if record.timestamp >= timestamp_ms and record.offset >= low_offset:
-            return TimestampedOffset(Offset(record.offset), record.timestamp, epoch)
-    return None
+        return []
+    return [record for record in records if record.timestamp >= timestamp_ms]

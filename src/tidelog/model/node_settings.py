@@ -39,6 +39,16 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         doc="A longer request is refused and its connection closed.",
     ),
     Setting(
+        "socket.send.buffer.bytes",
+        "node",
+        102_400,
+        low=-1,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="What the kernel may hold for a client that reads slowly; -1 leaves it to the kernel. "
+        "A small one keeps a fetch within the processor's cache; on a long fast link give more.",
+    ),
+    Setting(
         "max.connections",
         "node",
         10_000,
@@ -225,6 +235,7 @@ class NodeSettings:
     auto_create_topics_enable: bool
     max_partitions: int
     socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
     max_connections: int
     connections_max_idle_ms: int
     max_inflight_requests_per_connection: int

@@ -8,7 +8,7 @@ more of its requests are read: its memory here is bounded by what it already sen
 
 from __future__ import annotations
 
-import os
+import logging
 import socket
 import struct
 from asyncio import AbstractEventLoop
@@ -22,6 +22,8 @@ from tidelog.runtime.file_disk import OpenFile
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.frames import FrameBuffer
 
+log = logging.getLogger("tidelog")
+
 SENDFILE_FROM_BYTES = 256 * 1024
 """Below this a `pread` into memory joins the header in one segment and is cheaper."""
 
@@ -32,7 +34,7 @@ _MAX_READ_BYTES = 512 * 1024
 """File contents in memory per connection: a client that never reads costs no more than this."""
 
 
-CLOSING_GRACE_S = 10.0
+CLOSING_GRACE_S = 3.0
 """How long a client that is to be sent away may take to read its last responses."""
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -112,6 +114,7 @@ class SocketConnection:
                     break
                 self._on_frame(self.connection_id, frame)
         except DecodeError as error:
+            log.info("connection %d closed: %s", self.connection_id, error)
             self._lose(str(error))
             return
         self._update_reading()
@@ -194,7 +197,7 @@ class SocketConnection:
     def _send_file(self, span: FileSpan) -> None:
         file = span.file
         assert isinstance(file, OpenFile)
-        sent = os.sendfile(self._fd, file.fileno(), span.position, span.size)
+        sent = file.send_to(self._fd, span.position, span.size)
         if sent == 0:
             raise OSError(_SHORT_FILE)
         if sent == span.size:

@@ -5,7 +5,8 @@ are many, so at most `max_open_files` stay open: the longest unused gives way an
 when somebody asks. Two kinds never give way: a file in use by a call in another thread, and a file
 that was deleted or replaced while somebody holds it (its name would now lead elsewhere, or
 nowhere). One with unsynced writes gives way only if all have them, and is synced first, because a
-write-back error is reported to those who had the file open when it happened.
+write-back error is reported to those who had the file open when it happened. Should the process
+run out of descriptors all the same, a file gives way then, too: the disk is not at fault.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import os
 import resource
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
 from tidelog.log.disk import Buffer, DiskError, DiskFull
@@ -23,11 +25,19 @@ from tidelog.log.disk import Buffer, DiskError, DiskFull
 MIN_OPEN_FILES = 16
 _CLOSED = -1
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+
+Result = TypeVar("Result")
 
 
 def _disk_error(error: OSError, doing: str, path: str) -> DiskError:
     kind = DiskFull if error.errno in _FULL else DiskError
     return kind(f"{doing} {path or '.'}: {error.strerror}")
+
+
+def _sync_error(error: OSError, path: str) -> DiskError:
+    """Never `DiskFull`: what a failed sync was to save is lost, and trying again would not tell."""
+    return DiskError(f"syncing {path or '.'}: {error.strerror}")
 
 
 def open_file_share() -> int:
@@ -135,7 +145,7 @@ class OpenFile:
             self.is_dirty = False
             os.fdatasync(descriptor)
         except OSError as error:
-            raise _disk_error(error, "syncing", self.name) from error
+            raise _sync_error(error, self.name) from error
         finally:
             self.disk.end_use(self)
 
@@ -164,25 +174,27 @@ def _write_rest(descriptor: int, parts: Sequence[Buffer], position: int, written
 class Directory:
     """A directory's entries, for syncing."""
 
-    __slots__ = ("_absolute", "_path")
+    __slots__ = ("_disk", "_path")
 
-    def __init__(self, path: str, absolute: str) -> None:
+    def __init__(self, disk: FileDisk, path: str) -> None:
+        self._disk = disk
         self._path = path
-        self._absolute = absolute
 
     @property
     def path(self) -> str:
         return self._path
 
     def sync(self) -> None:
+        absolute = self._disk.absolute(self._path)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            descriptor = os.open(self._absolute, os.O_RDONLY | os.O_DIRECTORY)
+            descriptor = self._disk.with_descriptor(lambda: os.open(absolute, flags))
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise _disk_error(error, "syncing", self._path) from error
+            raise _sync_error(error, self._path) from error
 
 
 class FileDisk:
@@ -214,22 +226,22 @@ class FileDisk:
                     self._open_descriptor(file, os.O_CREAT)
                 else:
                     os.stat(self.absolute(path))
-            except FileNotFoundError:
-                raise
             except OSError as error:
+                if isinstance(error, FileNotFoundError) and not create:
+                    raise
                 raise _disk_error(error, "opening", path) from error
             self._files[path] = file
             return file
 
     def directory(self, path: str) -> Directory:
-        return Directory(path, self.absolute(path))
+        return Directory(self, path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.absolute(path))
 
     def list(self, path: str) -> list[str]:
         try:
-            return sorted(os.listdir(self.absolute(path)))
+            return sorted(self.with_descriptor(lambda: os.listdir(self.absolute(path))))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -308,6 +320,18 @@ class FileDisk:
             os.close(file.descriptor)
             file.descriptor = _CLOSED
 
+    def with_descriptor(self, attempt: Callable[[], Result]) -> Result:
+        """`attempt`, which needs a descriptor; if there is none, a file gives way."""
+        while True:
+            try:
+                return attempt()
+            except OSError as error:
+                if error.errno not in _NO_DESCRIPTOR:
+                    raise
+                with self._lock:
+                    if not self._close_one():
+                        raise
+
     def open_descriptors(self) -> int:
         return len(self._open)
 
@@ -315,7 +339,8 @@ class FileDisk:
         while len(self._open) >= self.max_open_files and self._close_one():
             pass
         flags |= os.O_RDWR | os.O_CLOEXEC
-        file.descriptor = os.open(self.absolute(file.name), flags, 0o644)
+        absolute = self.absolute(file.name)
+        file.descriptor = self.with_descriptor(lambda: os.open(absolute, flags, 0o644))
         self._open[file.descriptor] = ref(file)
 
     def _close_one(self) -> bool:
@@ -334,7 +359,7 @@ class FileDisk:
         try:
             os.fdatasync(fallback.descriptor)
         except OSError as error:
-            fallback.failure = _disk_error(error, "syncing", fallback.name)
+            fallback.failure = _sync_error(error, fallback.name)
         self._close_descriptor(fallback)
         return True
 

@@ -18,8 +18,9 @@ _BACKLOG = 1024
 _ACCEPTS_PER_TURN = 64
 """A flood of connections must not keep the loop from those that are open."""
 
-_RESERVED_DESCRIPTORS = 128
-"""For files, the loop and the process itself; log files take theirs from the other half."""
+_LEAST_RESERVE = 32
+_MOST_RESERVE = 128
+"""Descriptors for the loop and the process itself; log files take theirs from the other half."""
 
 
 class Listener:
@@ -31,12 +32,15 @@ class Listener:
         host: str,
         port: int,
         *,
+        send_buffer_bytes: int,
         on_connection: Callable[[socket.socket, str], None],
     ) -> None:
         self._loop = loop
         self._on_connection = on_connection
         self._spare: int | None = os.open("/dev/null", os.O_RDONLY)
         self._socket = _bound_socket(host, port)
+        if send_buffer_bytes >= 0:  # inherited by the connections
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         self.host = host
         self.port: int = self._socket.getsockname()[1]
 
@@ -94,7 +98,8 @@ def raise_descriptor_limit() -> None:
 def connection_room() -> int:
     """How many connections the process's descriptors allow."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, (soft - _RESERVED_DESCRIPTORS) // 2)
+    reserve = min(_MOST_RESERVE, max(_LEAST_RESERVE, soft // 4))
+    return max(1, (soft - reserve) // 2)
 
 
 def _bound_socket(host: str, port: int) -> socket.socket:

@@ -348,7 +348,13 @@ def _listen(
     on_connection: Callable[[socket.socket, str], None],
 ) -> Listener:
     try:
-        return Listener(loop, options.host, options.port, on_connection=on_connection)
+        return Listener(
+            loop,
+            options.host,
+            options.port,
+            send_buffer_bytes=node_settings(options.settings).socket_send_buffer_bytes,
+            on_connection=on_connection,
+        )
     except OSError as error:
         raise _not_listening(options, error) from None
 

@@ -25,7 +25,7 @@ class Cluster:
     def __init__(self, seed: int, options: HostOptions) -> None:
         self._seed = seed
         self.schedule = Schedule()
-        self.trace = Trace()
+        self.trace = Trace(lambda: self.schedule.now_ms)
         self.history = History(lambda: int(self.schedule.now_ms * _NS_PER_MS))
         self.network = Network(self.schedule, self.stream("network"))
         node_id = options.config.node_id

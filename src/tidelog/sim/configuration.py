@@ -19,6 +19,7 @@ FAULT_KINDS = (
     "damage",
     "lost indexes",
     "lost metadata",
+    "damaged metadata",
     "disk full",
     "read errors",
     "write errors",

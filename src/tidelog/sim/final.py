@@ -17,8 +17,8 @@ from tidelog.sim.workload import fetch, produce
 from tidelog.sim.workload.fetch import FetchPlan
 from tidelog.sim.workload.world import TopicFacts, World
 
-_MAX_POLLS = 5_000
-"""Far more than the records of a run: a reader that needs more is not getting on."""
+_MAX_IDLE_POLLS = 200
+"""A reader that has got nowhere for so long will never get to the end."""
 
 
 def write_everywhere(world: World) -> Script[None]:
@@ -55,7 +55,8 @@ def read_everything(world: World) -> Script[None]:
 
 def _read_topic(world: World, facts: TopicFacts) -> Script[None]:
     reader = Consumer(world, [facts], uses_session=False)
-    for _ in range(_MAX_POLLS):
+    idle_polls = 0
+    while idle_polls < _MAX_IDLE_POLLS:
         positions = dict(reader.positions)
         yield from reader.poll(_whole(reader))
         is_at_end = all(
@@ -64,8 +65,10 @@ def _read_topic(world: World, facts: TopicFacts) -> Script[None]:
         )
         if is_at_end:
             break
-        if reader.positions == positions:
-            yield Pause(20.0)
+        idle_polls += 1
+        if any(reader.positions[tp] > at for tp, at in positions.items()):
+            idle_polls = 0
+        yield Pause(0.0 if idle_polls == 0 else 20.0)
     else:
         text = f"{facts.label} could not be read to its end: stuck at {reader.positions}"
         world.findings.append(Finding("liveness", text))
@@ -95,3 +98,16 @@ def check_reports(world: World) -> list[Finding]:
         if not any("quarantined" in report for report in reports):
             findings.append(Finding("S3", f"{name} is damaged, and no report says so"))
     return findings
+
+
+def check_leftovers(world: World) -> list[Finding]:
+    """Liveness: when every client has hung up, the node waits for nothing and nobody."""
+    life = world.host.life
+    if life is None:
+        return [Finding("liveness", "the node is down at the end")]
+    described = life.node.describe()
+    return [
+        Finding("liveness", f"{what} are left with no client: {described[what]}")
+        for what in ("pending", "connections")
+        if described[what]
+    ]

@@ -61,6 +61,8 @@ class Entry:
         for name in ("value", "digests"):
             if isinstance(raw.get(name), dict):
                 raw[name] = {_partition(key): value for key, value in raw[name].items()}
+        if raw["f"] in ("loss", "final_reads"):
+            raw["value"] = [(topic, number) for topic, number in raw["value"]]
         return Entry(**raw)
 
 

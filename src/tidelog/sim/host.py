@@ -146,10 +146,12 @@ class Host:
         return True
 
     def crash(self, kind: CrashKind) -> None:
-        """The process is killed, or the machine loses power."""
+        """The process is killed, or the machine loses power: also while no node runs on it."""
+        for watcher in self.on_death:
+            watcher(kind)
         if self.life is not None:
             self._trace.say("crash", f"life {self.life.number} ends: {kind}")
-            self._end_life(kind)
+            self._end_life()
         if kind == "power":
             self.disk.lose_power()
         else:
@@ -164,7 +166,7 @@ class Host:
         self.deliver(StopRequested())
         assert self.life is not life, "the node did not stop when asked to"
 
-    def _end_life(self, kind: CrashKind | None) -> None:
+    def _end_life(self) -> None:
         life = self.life
         assert life is not None
         self._faults_of_lives[life.number] = self.faults_of(life.number)
@@ -172,8 +174,6 @@ class Host:
         self.is_flushing = False
         if life.tick is not None:
             life.tick.cancel()
-        for watcher in self.on_death:
-            watcher(kind)
         for connection in life.connections.values():
             connection.lose_host()
 
@@ -212,7 +212,7 @@ class Host:
         if life is None:
             return
         now = self.clock.now(self._schedule.now_ms)
-        self._trace.event(self._schedule.now_ms, event)
+        self._trace.event(event)
         self.steps += 1
         try:
             effects = life.node.step(now, event)
@@ -267,7 +267,9 @@ class Host:
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
             elif isinstance(effect, Stop):
-                self._end_life(None)
+                for watcher in self.on_death:
+                    watcher(None)
+                self._end_life()
                 self.disk.lose_process()
 
     def _begin_flush(self, life: Life, effect: StartFlush) -> None:

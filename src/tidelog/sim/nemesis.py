@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from tidelog.log.paths import SNAPSHOT
+from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.storage import check_recovery
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.configuration import Configuration
@@ -17,6 +19,7 @@ from tidelog.sim.host import CrashKind
 from tidelog.sim.schedule import Pause, Script
 from tidelog.sim.survey import (
     LogBytes,
+    flip,
     logs_before_crash,
     partition_directories,
     plant_damage,
@@ -42,6 +45,8 @@ class Nemesis:
         self.is_over = False
         self._before_crash: dict[str, LogBytes] = {}
         self._damages = 0
+        self.damaged_directories: list[str] = []
+        self._without_snapshots: list[str] = []
         self._is_amnesiac = False
         self._unrecovered: dict[str, tuple[bytes, LogBytes]] = {}
         self._host.on_death.append(self._note_death)
@@ -87,7 +92,8 @@ class Nemesis:
             self._unrecovered = {}
         files = self._host.disk.files().values()
         if kind == "power" or any(image.has_dropped_pages for image in files):
-            lossy = [facts for facts in self._world.topics.values() if facts.flush_policy == "os"]
+            topics = [*self._world.topics.values(), *self._world.owned.values()]
+            lossy = [facts for facts in topics if facts.flush_policy == "os"]
             if lossy:
                 tps = [tp for facts in lossy for tp in facts.tps()]
                 self._cluster.history.add(0, "info", "loss", value=tps)
@@ -165,6 +171,8 @@ class Nemesis:
             self._spoil_indexes()
         elif kind == "lost metadata":
             self._forget_metadata()
+        elif kind == "damaged metadata":
+            self._damage_metadata()
 
     def _crash_in_flush(self) -> Script[None]:
         for _ in range(200):
@@ -237,10 +245,13 @@ class Nemesis:
         candidates = self._own_partitions()
         self._random.shuffle(candidates)
         for directory, topic, partition in candidates:
+            if directory in self._without_snapshots:
+                continue
             planted = plant_damage(self._host.disk, directory, self._random)
             if planted is None:
                 continue
             self._damages += 1
+            self.damaged_directories.append(directory)
             self.counted["bit flipped"] += 1
             tp = (topic.label, partition)
             offsets = [planted.first_offset, planted.last_offset]
@@ -259,8 +270,15 @@ class Nemesis:
         self._host.crash(self._random.choice(("kill", "power")))
         for directory, _, _ in self._own_partitions():
             for _ in range(self._random.randint(0, 3)):
-                done = spoil_rebuildable(self._host.disk, directory, self._random)
+                done = spoil_rebuildable(
+                    self._host.disk,
+                    directory,
+                    self._random,
+                    has_damage=directory in self.damaged_directories,
+                )
                 if done is not None:
+                    if SNAPSHOT in done:
+                        self._without_snapshots.append(directory)
                     self.counted["index or snapshot spoiled"] += 1
                     self._cluster.trace.say("lost", done)
 
@@ -274,11 +292,33 @@ class Nemesis:
         host.crash(self._random.choice(("kill", "power")))
         before = self._before_crash
         metadata = host.disk.take_away(METADATA)
+        self._start_out_of_reach()
+        host.disk.put_back(METADATA, metadata)
+        self._before_crash = before
+
+    def _damage_metadata(self) -> None:
+        """A bit of the metadata log flips, and flips back. In between the node must not start:
+        there is no second copy, and a guess would cost topics (S3)."""
+        host = self._host
+        host.crash(self._random.choice(("kill", "power")))
+        before = self._before_crash
+        planted = plant_damage(host.disk, METADATA, self._random, only_closed=False)
+        if planted is None:
+            return
+        if self._start_out_of_reach():
+            text = f"the node has started, though {planted.path} is damaged at {planted.position}"
+            self._world.findings.append(Finding("S3", text))
+        flip(host.disk.files()[planted.path], planted.position, planted.bit)
+        self._before_crash = before
+
+    def _start_out_of_reach(self) -> bool:
+        """A start that no client sees, and its end."""
+        host = self._host
         host.is_reachable = False
         self._is_amnesiac = True
-        if host.start():
+        is_up = host.start()
+        if is_up:
             host.crash("kill")
         self._is_amnesiac = False
         host.is_reachable = True
-        host.disk.put_back(METADATA, metadata)
-        self._before_crash = before
+        return is_up

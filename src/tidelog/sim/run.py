@@ -26,6 +26,7 @@ from tidelog.sim.actors.vandal import vandal
 from tidelog.sim.checkers import check_history
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.producers import check_sequences
+from tidelog.sim.checkers.storage import check_order
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.configuration import Configuration, draw_configuration
 from tidelog.sim.history import Entry
@@ -37,6 +38,9 @@ from tidelog.wire.errors import DecodeError
 
 HEAL_MS = 120_000.0
 """Virtual time for everything to come to an end after the last fault."""
+
+MAX_FINDINGS = 50
+"""A run with more of them has nothing new to say."""
 
 REPORT_MS = 2_000.0
 """Virtual time for the node to tell the operator what it has met."""
@@ -63,7 +67,7 @@ class RunOptions:
 
     ablate: Safeguard | None = None
     make_node: NodeFactory = Node
-    validate_every: int = 1
+    validate_every: int = 4
 
 
 @dataclass(slots=True)
@@ -101,6 +105,8 @@ class _Run:
             ),
         )
         self.nemesis = Nemesis(self.cluster, self.configuration)
+        settings = self.configuration.node.settings
+        self.cluster.world.creates_on_demand = settings.auto_create_topics_enable
 
     def run(self) -> None:
         """Raises what the node raises."""
@@ -112,7 +118,9 @@ class _Run:
         self.cluster.schedule.start(self.nemesis.torment())
         self.cluster.schedule.start(self.nemesis.supervise())
         schedule = self.cluster.schedule
-        schedule.run(until_ms=schedule.now_ms + self.configuration.chaos_ms)
+        until_ms = schedule.now_ms + self.configuration.chaos_ms
+        if schedule.run(until_ms=until_ms, is_done=self._has_seen_enough):
+            return
         self._heal()
         world.is_over = True
         if not self._finish(actors, "a client"):
@@ -186,19 +194,24 @@ class _Run:
         self.cluster.history.add(0, "info", "final_reads", value=tps)
         schedule.run(until_ms=schedule.now_ms + REPORT_MS)
         world.findings += final.check_reports(world)
+        world.findings += final.check_leftovers(world)
 
     def _finish(self, scripts: list[Promise[bool]], what: str) -> bool:
         """Let time pass until the scripts have ended."""
         schedule = self.cluster.schedule
-        if schedule.run(
+        is_ended = schedule.run(
             until_ms=schedule.now_ms + HEAL_MS,
-            is_done=lambda: all(script.is_kept for script in scripts),
-        ):
-            return True
+            is_done=lambda: all(one.is_kept for one in scripts) or self._has_seen_enough(),
+        )
+        if is_ended:
+            return not self._has_seen_enough()
         host = self.cluster.host
         state = "down" if host.life is None else str(host.life.node.describe())
         self._find("liveness", f"{what} did not come to an end; the node is {state}")
         return False
+
+    def _has_seen_enough(self) -> bool:
+        return len(self.cluster.world.findings) > MAX_FINDINGS
 
     def _find(self, property: str, text: str) -> None:
         self.cluster.world.findings.append(Finding(property, text))
@@ -219,7 +232,10 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     findings, counters = check_history(cluster.history.entries)
     outcome.findings += findings
     for directory, data in written_logs(cluster.host.disk).items():
-        outcome.findings += check_sequences(directory, headers_of(data))
+        headers = headers_of(data)
+        outcome.findings += check_sequences(directory, headers)
+        if directory not in run.nemesis.damaged_directories:
+            outcome.findings += check_order(directory, headers)
     outcome.trace_hash = cluster.trace.digest()
     outcome.counters = _counters(run) + counters
     outcome.events = list(cluster.trace.lines)

@@ -14,6 +14,9 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+MAX_ACTIONS_AT_ONCE = 100_000
+"""In one moment of virtual time."""
+
 
 @dataclass(slots=True, frozen=True)
 class Pause:
@@ -72,7 +75,7 @@ class Schedule:
 
     def __init__(self) -> None:
         self.now_ms = 0.0
-        self.actions = 0
+        self._actions_now = 0
         self._queue: list[tuple[float, int, Timer]] = []
         self._number = 0
 
@@ -92,13 +95,18 @@ class Schedule:
                 return True
             _, _, timer = heappop(self._queue)
             if not timer.is_cancelled:
-                self.now_ms = timer.when_ms
-                self.actions += 1
+                self._count(timer.when_ms)
                 timer.action()
         if is_done is not None and is_done():
             return True
         self.now_ms = max(self.now_ms, until_ms)
         return False
+
+    def _count(self, when_ms: float) -> None:
+        """A deadline that is always due would stop time: that is somebody's bug, so say so."""
+        self._actions_now = self._actions_now + 1 if when_ms == self.now_ms else 0
+        assert self._actions_now < MAX_ACTIONS_AT_ONCE, "time stands still"
+        self.now_ms = when_ms
 
     def start(self, script: Script[T]) -> Promise[bool]:
         """Run a script from the next moment on; the promise is kept when it has ended."""

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from random import Random
 
 from tidelog.log.marks import MarkFile
-from tidelog.log.paths import INDEX, LOG, SNAPSHOT, TIME_INDEX, offset_path, offsets_of
+from tidelog.log.paths import EPOCHS, INDEX, LOG, SNAPSHOT, TIME_INDEX, offset_path, offsets_of
 from tidelog.sim.disk import SimDisk
+from tidelog.sim.images import FileImage
 from tidelog.wire.batch import BatchHeader, has_valid_crc, iter_batches
 from tidelog.wire.errors import DecodeError
 
 TOPICS = "topics"
 _LEADER_EPOCH_BYTES = range(12, 16)
+_REBUILDABLE = (INDEX, TIME_INDEX, SNAPSHOT, EPOCHS)
 
 
 @dataclass(slots=True, frozen=True)
@@ -126,34 +128,34 @@ class PlantedDamage:
     last_offset: int
 
 
-def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage | None:
-    """Flip one bit of one batch of a closed segment; None if the log has none to spare."""
+def plant_damage(
+    disk: SimDisk, directory: str, random: Random, *, only_closed: bool = True
+) -> PlantedDamage | None:
+    """Flip one bit of one batch below the flushed mark; None if the log has none to spare.
+
+    Of a partition only closed segments are touched: the producers of their batches are in a
+    snapshot, so the node has no excuse to forget them.
+    """
     mark = MarkFile(disk, directory).load()
     if mark is None:
         return None
     bases = offsets_of(disk.list(directory), LOG)
-    closed = [base for base in bases if base < mark.segment_base]
-    if not closed:
+    eligible = [base for base in bases if base < mark.segment_base + (not only_closed)]
+    if not eligible:
         return None
-    base = random.choice(closed)
+    base = random.choice(eligible)
     path = offset_path(directory, base, LOG)
     files = disk.files()
     image = files[path]
-    batches: list[tuple[int, BatchHeader]] = []
-    position = 0
-    for sound in headers_of(bytes(image.cached)):
-        if sound is None:
-            return None
-        batches.append((position, sound))
-        position += sound.size
-    if not batches:
+    limit = mark.position if base == mark.segment_base else len(image.cached)
+    found = _choose_batch(bytes(image.cached[:limit]), random)
+    if found is None:
         return None
-    start, header = random.choice(batches)
+    start, header = found
     offset = random.choice([n for n in range(header.size) if n not in _LEADER_EPOCH_BYTES])
-    bit = 1 << random.randrange(8)
-    for data in (image.cached, image.durable):
-        data[start + offset] ^= bit
     position = start + offset
+    bit = 1 << random.randrange(8)
+    flip(image, position, bit)
     before = sum(len(files[offset_path(directory, b, LOG)].cached) for b in bases if b < base)
     return PlantedDamage(
         path=path,
@@ -165,9 +167,34 @@ def plant_damage(disk: SimDisk, directory: str, random: Random) -> PlantedDamage
     )
 
 
-def spoil_rebuildable(disk: SimDisk, directory: str, random: Random) -> str | None:
-    """Delete or cut short an index or a producer snapshot: the log must not need them (S6)."""
-    kinds = (INDEX, TIME_INDEX, SNAPSHOT)
+def _choose_batch(data: bytes, random: Random) -> tuple[int, BatchHeader] | None:
+    """A batch and its position; None if the data is not sound from begin to end."""
+    batches: list[tuple[int, BatchHeader]] = []
+    position = 0
+    for header in headers_of(data):
+        if header is None:
+            return None
+        batches.append((position, header))
+        position += header.size
+    return random.choice(batches) if batches else None
+
+
+def flip(image: FileImage, position: int, bit: int) -> None:
+    """On the platter and in the cache. Doing it twice undoes it."""
+    for data in (image.cached, image.durable):
+        if position < len(data):
+            data[position] ^= bit
+
+
+def spoil_rebuildable(
+    disk: SimDisk, directory: str, random: Random, *, has_damage: bool
+) -> str | None:
+    """Delete, cut short or damage a file that the log must be able to do without (S6).
+
+    Of a log that `has_damage` the snapshots are spared: for the producers of a damaged batch they
+    are the only copy left.
+    """
+    kinds = [kind for kind in _REBUILDABLE if not (has_damage and kind == SNAPSHOT)]
     paths = [
         f"{directory}/{name}" for name in disk.list(directory) if name.rpartition(".")[2] in kinds
     ]
@@ -175,11 +202,15 @@ def spoil_rebuildable(disk: SimDisk, directory: str, random: Random) -> str | No
         return None
     path = random.choice(paths)
     image = disk.files()[path]
-    if random.random() < 0.5 or not image.cached:
+    how = random.choice(("deleted", "cut", "flipped"))
+    if how == "deleted" or not image.cached:
         disk.take_away(path)
         return f"{path} deleted"
-    size = random.randrange(len(image.cached))
+    position = random.randrange(len(image.cached))
+    if how == "flipped":
+        flip(image, position, 1 << random.randrange(8))
+        return f"{path} damaged at byte {position}"
     for data in (image.cached, image.durable):
-        del data[size:]
+        del data[position:]
     image.pending = []
-    return f"{path} cut to {size} bytes"
+    return f"{path} cut to {position} bytes"

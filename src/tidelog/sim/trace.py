@@ -7,6 +7,7 @@ what the node sees and asks for, never with `repr` of an object or the order of 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from hashlib import blake2b
 
 from tidelog.broker.effects import CloseConnection, Effect, Report, SendResponse, StartFlush
@@ -19,22 +20,18 @@ LINES_KEPT = 400
 class Trace:
     """`say` is for the simulator's own acts; `event` and `effect` for the node's."""
 
-    def __init__(self, *, keep: int = LINES_KEPT) -> None:
+    def __init__(self, now_ms: Callable[[], float], *, keep: int = LINES_KEPT) -> None:
         self._hash = blake2b(digest_size=16)
-        self._now_ms = 0.0
+        self._now_ms = now_ms
         self.lines: deque[str] = deque(maxlen=keep)
 
     def digest(self) -> str:
         return self._hash.hexdigest()
 
-    def at(self, now_ms: float) -> None:
-        self._now_ms = now_ms
-
     def say(self, kind: str, text: str) -> None:
         self._add(f"{kind}: {text}")
 
-    def event(self, now_ms: float, event: Event) -> None:
-        self._now_ms = now_ms
+    def event(self, event: Event) -> None:
         if isinstance(event, FrameReceived):
             self._hash.update(event.frame)
             self._add(f"-> {event.connection} {_request_name(event.frame)}")
@@ -66,7 +63,7 @@ class Trace:
             self._add(f"<- {type(effect).__name__}")
 
     def _add(self, text: str) -> None:
-        line = f"{self._now_ms:10.3f} {text}"
+        line = f"{self._now_ms():10.3f} {text}"
         self._hash.update(line.encode())
         self.lines.append(line)
 

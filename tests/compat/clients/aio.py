@@ -15,7 +15,7 @@ from tests.compat.clients.message import PATIENCE_S, Deadline, Message
 
 class Aiokafka:
     name = "aiokafka"
-    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    codecs: Sequence[str] = ("none", "gzip", "snappy", "lz4", "zstd")
     sets_timestamps = True
 
     def write(

@@ -16,7 +16,7 @@ QUIET = {"log_level": 0}
 
 class ConfluentKafka:
     name = "confluent-kafka"
-    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    codecs: Sequence[str] = ("none", "gzip", "snappy", "lz4", "zstd")
     sets_timestamps = True
 
     def write(
@@ -75,7 +75,9 @@ def make_producer(bootstrap: str, options: Mapping[str, Any] | None = None) -> P
 def send(producer: Producer, topic: str, message: Message, deliveries: Deliveries) -> None:
     """Into the producer's buffer; while that is full, serve deliveries."""
     deadline = Deadline(f"room in the buffer of a producer for {topic}")
-    extra = {} if message.timestamp is None else {"timestamp": message.timestamp}
+    extra: dict[str, Any] = {}
+    if message.timestamp is not None:
+        extra["timestamp"] = message.timestamp
     while True:
         try:
             producer.produce(
@@ -95,7 +97,7 @@ def send(producer: Producer, topic: str, message: Message, deliveries: Deliverie
             return
 
 
-class assigned:  # noqa: N801 (used as a context, like a function)
+class assigned:
     """A consumer of the given partitions, from the beginning unless told otherwise."""
 
     def __init__(

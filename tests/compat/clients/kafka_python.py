@@ -24,7 +24,7 @@ def _codecs() -> Iterator[str]:
 
 class KafkaPython:
     name = "kafka-python"
-    codecs = tuple(_codecs())
+    codecs: Sequence[str] = tuple(_codecs())
     sets_timestamps = True
 
     def write(

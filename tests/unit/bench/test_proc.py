@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tidelog.bench.machine import parse_cpu_model, parse_meminfo_bytes
+from tidelog.bench.machine import busy_warning, parse_cpu_model, parse_meminfo_bytes
 from tidelog.bench.proc import (
     cpu_seconds,
     parse_cpu_seconds,
@@ -47,3 +47,8 @@ def test_a_process_not_ours_costs_nothing() -> None:
 def test_a_machine_may_not_say_its_model() -> None:
     assert parse_cpu_model("processor\t: 0\nmodel name\t: Fast 3000\n") == "Fast 3000"
     assert parse_cpu_model("processor\t: 0\n") == "unknown"
+
+
+def test_a_busy_machine_is_said_to_prove_nothing() -> None:
+    assert busy_warning(0.3, cores=2) == ""
+    assert "busy" in busy_warning(2.0, cores=2)

@@ -45,10 +45,15 @@ def test_a_plain_producers_duplicate_is_only_counted() -> None:
     assert counters["plain duplicates"] == 1
 
 
-def test_an_acknowledged_value_skipped_by_all_readers_is_lost() -> None:
-    story = Story().send(1, 0).send(2, 1).send(3, 2).poll(0, [(0, 1)], proc=5)
+def test_an_acknowledged_value_that_a_reader_has_passed_by_is_lost() -> None:
+    story = Story().send(1, 0).send(2, 1).send(3, 2).poll(0, [(0, 1)])
     assert story.broken() == []
-    assert "C3" in story.poll(2, [(2, 3)], proc=6).broken()
+    assert "C3" in story.poll(1, [(2, 3)]).broken()
+
+
+def test_a_value_between_two_readers_is_not_lost() -> None:
+    story = Story().send(1, 0).send(2, 1).send(3, 2)
+    assert story.poll(0, [(0, 1)], proc=5).poll(2, [(2, 3)], proc=6).broken() == []
 
 
 def test_an_acknowledged_value_never_read_is_unseen_only_after_the_final_reads() -> None:

@@ -17,6 +17,7 @@ def test_a_history_survives_its_own_format() -> None:
     polled = {("a-b", 0): [[12, 7]]}
     history.add(2, "ok", "poll", value=polled, digests={("a-b", 0): [[12, 555]]})
     history.add(3, "info", "list_offsets", tp=("a-b", 0), err="timed out")
+    history.add(0, "info", "loss", value=[("a-b", 0)])
     assert load(dump(history.entries)) == history.entries
 
 

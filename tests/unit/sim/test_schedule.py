@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidelog.sim.schedule import Pause, Promise, Schedule, Script
 
 
@@ -48,3 +50,14 @@ def test_a_promise_is_kept_once() -> None:
     promise.keep(1)
     promise.keep(2)
     assert seen == [1]
+
+
+def test_time_that_stands_still_is_noticed() -> None:
+    schedule = Schedule()
+
+    def again() -> None:
+        schedule.after(0.0, again)
+
+    again()
+    with pytest.raises(AssertionError, match="time stands still"):
+        schedule.run(until_ms=1.0)

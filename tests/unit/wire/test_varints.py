@@ -1,3 +1,5 @@
+"""Varints: every value there and back, and nothing longer than it may be."""
+
 from __future__ import annotations
 
 import pytest

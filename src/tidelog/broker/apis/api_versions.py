@@ -6,6 +6,8 @@ and the whole list, from which it picks one (`Node` sees to it, since such a bod
 
 from __future__ import annotations
 
+from functools import cache
+
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
@@ -16,8 +18,10 @@ def handle(state: BrokerState, call: Call, request: ApiVersionsRequest) -> ApiVe
     return describe_versions(ErrorCode.NONE)
 
 
+@cache
 def describe_versions(error: ErrorCode) -> ApiVersionsResponse:
-    """The list, with or without a complaint about the version it was asked in."""
+    """The list, with or without a complaint about the version it was asked in. Made once: every
+    connection begins with this question."""
     return ApiVersionsResponse(
         error_code=error,
         api_keys=[

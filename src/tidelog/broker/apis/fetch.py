@@ -124,6 +124,8 @@ class _Fetch:
         if error is not ErrorCode.NONE:
             return self._refused(item, error)
         diverging = _divergence(leader, item)
+        if isinstance(diverging, ErrorCode):
+            return self._refused(item, diverging)
         if diverging is not None:
             self._has_error = True
             return self._data(item, leader, b"", diverging)
@@ -178,11 +180,15 @@ class _Fetch:
         )
 
 
-def _divergence(leader: Leader, item: FetchItem) -> EpochEndOffset | None:
-    """Where the reader's log parts from ours, if the epoch it last read says that it does."""
+def _divergence(leader: Leader, item: FetchItem) -> EpochEndOffset | ErrorCode | None:
+    """Where the reader's log parts from ours, if the epoch it last read says that it does. A log
+    that knows no epoch yet (the topic was created again) can't say where: the reader starts over.
+    """
     if item.last_fetched_epoch == NO_EPOCH:
         return None
     epoch, end_offset = leader.log.epoch_end_offset(item.last_fetched_epoch)
+    if epoch == NO_EPOCH:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
     if epoch == item.last_fetched_epoch and end_offset >= item.fetch_offset:
         return None
     return EpochEndOffset(epoch=epoch, end_offset=end_offset)

@@ -43,6 +43,7 @@ class Consumer:
             fetch.API_KEY, first=fetch.FIRST_SESSION_VERSION if uses_session else 0
         )
         self.watermarks: dict[Partition, int] = {}
+        self.left_out: list[Partition] = []
 
     def assign(self, positions: dict[Partition, int]) -> None:
         """A new start: a new process in the history."""
@@ -75,7 +76,7 @@ class Consumer:
         plan = fetch.sample(
             self.world.random,
             self.world,
-            positions=self.positions,
+            positions={tp: at for tp, at in self.positions.items() if tp not in self.left_out},
             topics=self.topics,
             version=self.version,
         )
@@ -86,6 +87,7 @@ class Consumer:
         return replace(
             plan,
             changed=changed,
+            forgotten=tuple(tp for tp in session.told if tp in self.left_out),
             session_id=session.session_id,
             session_epoch=session.epoch,
         )
@@ -148,6 +150,8 @@ class Consumer:
         session.session_id = polled.session_id
         session.epoch += 1
         session.told.update({tp: plan.positions[tp] for tp in plan.changed})
+        for tp in plan.forgotten:
+            del session.told[tp]
 
     def _refused(self, error: ErrorCode) -> None:
         """The session is gone (the node was restarted, or had no room): begin a new one."""
@@ -182,5 +186,7 @@ def consumer(world: World, *, pause_ms: float) -> Script[None]:
             reader.assign({tp: random.randint(0, at) for tp, at in reader.positions.items()})
         if random.random() < 0.02:
             reader.client.hang_up()
+        if random.random() < 0.05:
+            reader.left_out = [tp for tp in reader.positions if random.random() < 0.3]
         yield Pause(random.expovariate(1.0 / pause_ms))
     reader.client.hang_up()

@@ -19,6 +19,8 @@ from tidelog.sim.workload.produce import BatchOutcome, BatchPlan
 from tidelog.sim.workload.world import World
 
 MAX_IN_FLIGHT = 5
+MIN_BACKOFF_MS = 5.0
+MAX_BACKOFF_MS = 1_000.0
 _SEQUENCES = 2**31
 
 
@@ -42,10 +44,12 @@ class _Producer:
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
     window: list[_Unresolved] = field(default_factory=list)
     first_sequence: int = 0
+    is_known: bool = False
 
     def take_identity(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+        self.is_known = True
         self.sequences = {}
         # Near the end of the range now and then, so that the wrap-around is met.
         is_near_wrap = self.world.random.random() < 0.1
@@ -84,7 +88,7 @@ class _Producer:
                 self.world, self.proc, entry.batch, "info", base_offset=-1, err="gave up"
             )
         self.window = []
-        self.producer_id = -1
+        self.is_known = False
         self.proc = self.world.history.new_process()
 
 
@@ -93,19 +97,23 @@ def idempotent_producer(world: World, *, pause_ms: float) -> Script[None]:
     random = world.random
     client = world.client("idempotent")
     producer = _Producer(world, client, world.history.new_process())
+    backoff_ms = MIN_BACKOFF_MS
     while not world.is_over or producer.window:
-        if producer.producer_id < 0:
+        if not producer.is_known:
             yield from _take_identity(producer)
             continue
         if not world.is_over:
             for _ in range(random.randint(0 if producer.window else 1, 2)):
                 if len(producer.window) < MAX_IN_FLIGHT:
                     producer.add_batch()
+        unresolved = len(producer.window)
         yield from _round(producer)
+        is_stuck = len(producer.window) == unresolved
+        backoff_ms = min(2 * backoff_ms, MAX_BACKOFF_MS) if is_stuck else MIN_BACKOFF_MS
         if random.random() < 0.01 and not world.is_over:
             client.hang_up()
             producer.give_up()
-        yield Pause(random.expovariate(1.0 / pause_ms))
+        yield Pause(backoff_ms if is_stuck else random.expovariate(1.0 / pause_ms))
     client.hang_up()
 
 
@@ -159,7 +167,7 @@ def _round(producer: _Producer) -> Script[None]:
     for entry, promise in calls:
         reply = yield promise
         _take_reply(producer, entry, reply)
-        if producer.producer_id < 0:
+        if not producer.is_known:
             return
     if producer.window:
         world.counted["idempotent retry"] += len(producer.window)

@@ -52,13 +52,19 @@ def draw_version(world: World, batches: list[BatchPlan]) -> int:
 
 
 def send_once(
-    world: World, client: Client, proc: int, batches: list[BatchPlan], *, acks: int
+    world: World,
+    client: Client,
+    proc: int,
+    batches: list[BatchPlan],
+    *,
+    acks: int,
+    first_version: int = produce.FIRST_VERSION,
 ) -> Script[bool]:
     """Whether everything about the batches is known now."""
     random = world.random
     timeout_ms = random.choice((50, 500, 5_000))
     request = produce.build(batches, acks=acks, timeout_ms=timeout_ms)
-    version = draw_version(world, batches)
+    version = max(first_version, draw_version(world, batches))
     if acks == 0:
         client.send(request, version)
         for batch in batches:

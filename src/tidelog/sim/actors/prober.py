@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tidelog.sim.checkers.finding import Finding
-from tidelog.sim.client import Answer, Client
-from tidelog.sim.schedule import Pause, Script
+from tidelog.sim.client import Answer, Client, Reply
+from tidelog.sim.schedule import Pause, Promise, Script
 from tidelog.sim.workload import list_offsets, metadata
-from tidelog.sim.workload.world import TopicFacts, World
+from tidelog.sim.workload.list_offsets import LookupPlan
+from tidelog.sim.workload.world import World
 
 
 def prober(world: World, *, pause_ms: float) -> Script[None]:
     """Looks things up until the world is over."""
     random = world.random
     client = world.client("prober")
-    proc = world.history.new_process()
     while not world.is_over:
         if random.random() < 0.8:
-            topic, partition = world.draw_tp()
-            is_answered = yield from look_up(world, client, proc, topic, partition)
-            if not is_answered:
-                proc = world.history.new_process()
+            lookups = [_begin_look_up(world, client) for _ in range(random.choice((1, 1, 1, 4)))]
+            for lookup in lookups:
+                yield from _end_look_up(world, lookup)
         else:
             yield from ask_metadata(world, client)
         yield Pause(random.expovariate(1.0 / pause_ms))
     client.hang_up()
 
 
-def look_up(
-    world: World, client: Client, proc: int, topic: TopicFacts, partition: int
-) -> Script[bool]:
-    """One ListOffsets, recorded. False if no answer came."""
+@dataclass(slots=True, frozen=True)
+class _LookUp:
+    """A ListOffsets under way; several may be, one behind the other on a connection."""
+
+    proc: int
+    plan: LookupPlan
+    promise: Promise[Reply]
+
+
+def _begin_look_up(world: World, client: Client) -> _LookUp:
+    topic, partition = world.draw_tp()
     plan = list_offsets.sample(world.random, world, topic=topic, partition=partition)
-    history = world.history
-    history.add(proc, "invoke", "list_offsets", tp=plan.tp, value=plan.asked)
+    proc = world.history.new_process()
+    world.history.add(proc, "invoke", "list_offsets", tp=plan.tp, value=plan.asked)
     version = world.draw_version(list_offsets.API_KEY)
-    reply = yield client.call(list_offsets.build(plan), version, timeout_ms=2_000)
+    return _LookUp(proc, plan, client.call(list_offsets.build(plan), version, timeout_ms=2_000))
+
+
+def _end_look_up(world: World, lookup: _LookUp) -> Script[None]:
+    plan, history = lookup.plan, world.history
+    reply = yield lookup.promise
     if not isinstance(reply, Answer):
         world.counted["ListOffsets: no answer"] += 1
-        history.add(proc, "info", "list_offsets", tp=plan.tp, err=reply.reason)
-        return False
+        history.add(lookup.proc, "info", "list_offsets", tp=plan.tp, err=reply.reason)
+        return
     outcome = list_offsets.classify(plan, reply.body)
     allowed = list_offsets.predict(plan, world, reply.incarnation)
     world.expect("ListOffsets", outcome.error, allowed, about=f"of {plan.tp} at {plan.asked}")
     history.add(
-        proc,
+        lookup.proc,
         outcome.type,
         "list_offsets",
         tp=plan.tp,
         value=[outcome.offset, outcome.timestamp],
         err=None if outcome.type == "ok" else outcome.error.name,
     )
-    return True
 
 
 def ask_metadata(world: World, client: Client) -> Script[None]:

@@ -7,19 +7,23 @@ from tidelog.sim.checkers.view import Send, View
 
 
 def check_lost_writes(view: View) -> list[Finding]:
-    """C3 lost-write: an acknowledged value below the highest offset read was read by somebody.
+    """C3 lost-write: an acknowledged value at an offset that some reader has passed was read.
 
-    Only where somebody read from the start: a consumer that began in the middle has skipped the
+    Passed by one reader, from below to above: readers that begin in the middle have skipped the
     beginning rightly.
     """
-    read_from = min((read.position for read in view.reads if read.records), default=0)
-    highest = max((read.records[-1][0] for read in view.reads if read.records), default=-1)
+    passed: dict[int, tuple[int, int]] = {}
+    for read in view.reads:
+        if read.records:
+            first, _ = passed.get(read.proc, (read.position, 0))
+            passed[read.proc] = (first, read.records[-1][0])
+    ranges = list(passed.values())
     return [
         Finding(
             "C3", f"{view} lost {send.value}, acknowledged at offset {send.offset}", send.invoked
         )
         for send in _unread(view)
-        if read_from <= send.offset <= highest
+        if any(first <= send.offset <= last for first, last in ranges)
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.survey import LogBytes
+from tidelog.wire.batch import BatchHeader
 
 
 def check_recovery(
@@ -36,6 +37,23 @@ def check_recovery(
                 f"been synced"
             )
             findings.append(Finding("S1", text))
+    return findings
+
+
+def check_order(name: str, headers: Iterable[BatchHeader | None]) -> list[Finding]:
+    """I4: offsets follow each other without gap, and leader epochs never fall. An unsound batch
+    (None) hides what came before."""
+    findings = []
+    before: BatchHeader | None = None
+    for header in headers:
+        if header is not None and before is not None:
+            if header.base_offset != before.next_offset:
+                text = f"{name} continues at {header.base_offset} after {before.last_offset}"
+                findings.append(Finding("I4", text))
+            if header.leader_epoch < before.leader_epoch:
+                text = f"{name} falls from epoch {before.leader_epoch} to {header.leader_epoch}"
+                findings.append(Finding("I4", text))
+        before = header
     return findings
 
 

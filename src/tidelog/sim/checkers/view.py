@@ -6,9 +6,9 @@ between losses; what was sent in an earlier stretch is known, and may or may not
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import inf
 
 from tidelog.sim.history import Entry, EntryType, Operation, Partition, operations
@@ -124,22 +124,45 @@ class View:
 def views(entries: Sequence[Entry]) -> Iterator[View]:
     """A view per partition and stretch, partitions in order of their first appearance."""
     losses = _losses(entries)
-    all_operations = operations(entries)
-    for tp in _partitions(entries):
+    for tp, (own_operations, notes) in _by_partition(entries).items():
         bounds = [0, *losses.get(tp, []), len(entries)]
         earlier: dict[int, Send] = {}
         damages: list[Damage] = []
-        for start, stop in itertools.pairwise(bounds):
+        for start, stop in pairwise(bounds):
             view = View(tp, damages=list(damages), earlier=dict(earlier))
             view.is_last = stop == len(entries)
-            for operation in all_operations:
+            for operation in own_operations:
                 if start <= operation.invocation.i < stop:
                     _add(view, _cut(operation, stop))
-            for entry in entries[start:stop]:
-                _add_note(view, entry)
+            for entry in notes:
+                if start <= entry.i < stop:
+                    _add_note(view, entry)
             yield view
             earlier.update({send.value: send for send in view.sends})
             damages = view.damages
+
+
+def _by_partition(
+    entries: Sequence[Entry],
+) -> dict[Partition, tuple[list[Operation], list[Entry]]]:
+    """Each partition's operations, and the notes about it that are nobody's operation."""
+    found: dict[Partition, tuple[list[Operation], list[Entry]]] = {}
+    for operation in operations(entries):
+        invocation = operation.invocation
+        if invocation.f == "poll":
+            tps = list(invocation.value)
+        else:
+            tps = [] if invocation.tp is None else [invocation.tp]
+        for tp in tps:
+            found.setdefault(tp, ([], []))[0].append(operation)
+    for entry in entries:
+        if entry.f in ("damage", "poll_error"):
+            tps = [] if entry.tp is None else [entry.tp]
+        else:
+            tps = entry.value if entry.f == "final_reads" else []
+        for tp in tps:
+            found.setdefault(tp, ([], []))[1].append(entry)
+    return found
 
 
 def _losses(entries: Sequence[Entry]) -> dict[Partition, list[int]]:
@@ -151,16 +174,6 @@ def _losses(entries: Sequence[Entry]) -> dict[Partition, list[int]]:
     return found
 
 
-def _partitions(entries: Sequence[Entry]) -> list[Partition]:
-    found: dict[Partition, None] = {}
-    for entry in entries:
-        if entry.tp is not None:
-            found[entry.tp] = None
-        if entry.f == "poll" and isinstance(entry.value, dict):
-            found.update(dict.fromkeys(entry.value))
-    return list(found)
-
-
 def _cut(operation: Operation, stop: int) -> Operation:
     """An operation that reaches over the end of the stretch never completed, as far as it knows."""
     if operation.completion is not None and operation.completion.i >= stop:
@@ -169,21 +182,21 @@ def _cut(operation: Operation, stop: int) -> Operation:
 
 
 def _add(view: View, operation: Operation) -> None:
-    invocation = operation.invocation
-    if invocation.f == "send" and invocation.tp == view.tp:
+    kind = operation.invocation.f
+    if kind == "send":
         view.sends.append(_send(operation))
-    elif invocation.f == "poll" and view.tp in invocation.value:
+    elif kind == "poll":
         _add_read(view, operation)
-    elif invocation.f == "list_offsets" and invocation.tp == view.tp:
+    elif kind == "list_offsets":
         view.lookups.append(_lookup(operation))
 
 
 def _add_note(view: View, entry: Entry) -> None:
-    if entry.f == "damage" and entry.tp == view.tp:
+    if entry.f == "damage":
         view.damages.append(Damage(entry.value[0], entry.value[1], entry.i))
     elif entry.f == "final_reads":
-        view.has_final_reads = view.has_final_reads or view.tp in entry.value
-    elif entry.f == "poll_error" and entry.tp == view.tp:
+        view.has_final_reads = True
+    elif entry.f == "poll_error":
         position, high_watermark, invoked = entry.value
         view.errors.append(
             ReadError(entry.proc, invoked, entry.i, position, high_watermark, entry.err or "")

@@ -9,7 +9,13 @@ from tidelog.model.errors import ErrorCode
 from tidelog.sim.history import Partition
 from tidelog.sim.workload.payload import ReadBatch
 from tidelog.sim.workload.world import TopicFacts, World
-from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from tidelog.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+)
 
 API_KEY = 1
 FIRST_SESSION_VERSION = 7
@@ -18,7 +24,8 @@ FIRST_VERSION_BY_ID = 13
 
 @dataclass(slots=True, frozen=True)
 class FetchPlan:
-    """Positions by partition; `changed` are those that a running session must be told."""
+    """Positions by partition. A running session must be told what `changed`, and which partitions
+    are to be left out from now on (`forgotten`)."""
 
     topics: dict[str, TopicFacts]
     positions: dict[Partition, int]
@@ -31,6 +38,7 @@ class FetchPlan:
     session_id: int = 0
     session_epoch: int = -1
     isolation_level: int = 0
+    forgotten: tuple[Partition, ...] = ()
 
 
 @dataclass(slots=True)
@@ -96,6 +104,14 @@ def build(plan: FetchPlan) -> FetchRequest:
         session_id=plan.session_id,
         session_epoch=plan.session_epoch,
         topics=list(topics.values()),
+        forgotten_topics_data=[
+            ForgottenTopic(
+                topic=plan.topics[label].name,
+                topic_id=plan.topics[label].topic_id,
+                partitions=[number],
+            )
+            for label, number in plan.forgotten
+        ],
     )
 
 

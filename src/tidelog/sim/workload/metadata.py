@@ -15,9 +15,10 @@ API_KEY = 3
 
 @dataclass(slots=True, frozen=True)
 class MetadataPlan:
-    """`name` None asks for everything."""
+    """`name` None asks for everything; `may_create` a topic that does not exist yet."""
 
     name: str | None
+    may_create: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,7 +38,7 @@ def sample(random: Random, world: World) -> MetadataPlan:
 
 def build(plan: MetadataPlan) -> MetadataRequest:
     topics = None if plan.name is None else [MetadataRequestTopic(name=plan.name)]
-    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=plan.may_create)
 
 
 def classify(response: MetadataResponse) -> dict[str, Seen]:

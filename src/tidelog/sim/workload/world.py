@@ -66,14 +66,17 @@ class World:
         self.findings: list[Finding] = []
         self.counted: Counter[str] = Counter()
         self.topics: dict[str, TopicFacts] = {}
+        """Never deleted, and everybody's."""
+        self.owned: dict[str, TopicFacts] = {}
+        """The present or last life of topics that come and go."""
         self.versions: dict[int, tuple[int, int]] = {
             api.key: (api.min_version, api.max_version) for api in APIS
         }
         self.damaged = Damaged()
         self.reader = BatchReader()
         self.is_over = False
+        self.creates_on_demand = False
         self.has_lost: set[str] = set()
-        self.producer_ids_given = 0
         self._next_value = 0
         self._clients = 0
 

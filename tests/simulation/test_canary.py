@@ -1,0 +1,74 @@
+"""Nodes that are wrong on purpose: a simulator that does not notice them is no use."""
+
+from __future__ import annotations
+
+from tidelog.broker.effects import Effect, SendResponse
+from tidelog.broker.events import Event, FrameReceived
+from tidelog.broker.node import Node
+from tidelog.model.clock import Now
+from tidelog.model.ids import Offset
+from tidelog.sim.ablations import find_broken
+
+_NOW_AND_THEN = 50
+
+
+class ForgetfulNode(Node):
+    """Now and then it loses the last record of a partition, acknowledged or not."""
+
+    steps = 0
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().step(now, event)
+        self.steps += 1
+        if self.steps % _NOW_AND_THEN == 0 and not self._is_stopped:
+            for leader in list(self.state.replicas.by_key.values())[:1]:
+                log = leader.log
+                if log.log_end_offset > log.log_start_offset:
+                    log.truncate_to(Offset(log.log_end_offset - 1))
+        return effects
+
+
+class HoardingNode(Node):
+    """It holds on to a request's memory and answers with it later, when it is another's."""
+
+    hoard: memoryview | None = None
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().step(now, event)
+        answers = [effect for effect in effects if isinstance(effect, SendResponse)]
+        if isinstance(event, FrameReceived):
+            if self.hoard is not None and answers and len(self.hoard) >= 8:
+                answers[0].parts = [bytes(4), self.hoard[4:8]]
+            self.hoard = event.frame
+        return effects
+
+
+class HastyNode(Node):
+    """It forgets to answer now and then: nothing is lost, but somebody waits for ever."""
+
+    answers = 0
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        effects = []
+        for effect in super().step(now, event):
+            self.answers += isinstance(effect, SendResponse)
+            if not isinstance(effect, SendResponse) or self.answers % _NOW_AND_THEN:
+                effects.append(effect)
+        return effects
+
+
+def test_a_node_that_loses_acknowledged_records_is_caught() -> None:
+    discovery = find_broken(ForgetfulNode, max_seeds=20)
+    assert discovery is not None
+    properties = {finding.property for finding in discovery.outcome.findings}
+    assert properties & {"C1", "C3", "C4", "S1"}, properties
+
+
+def test_a_node_that_keeps_a_requests_memory_is_caught() -> None:
+    discovery = find_broken(HoardingNode, max_seeds=20)
+    assert discovery is not None
+
+
+def test_a_node_that_swallows_an_answer_is_caught() -> None:
+    discovery = find_broken(HastyNode, max_seeds=20)
+    assert discovery is not None
