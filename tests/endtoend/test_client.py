@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.support.eventually import PATIENCE_S, attempts
 
 import tidelog
 from tidelog.client.admin import BROKER_DEFAULT
@@ -34,7 +35,9 @@ def node() -> Iterator[Node]:
 
 
 def read(node: Node, *topics: str) -> list[tidelog.Message]:
-    with tidelog.Consumer(*topics, until_end=True, bootstrap=node.bootstrap) as consumer:
+    with tidelog.Consumer(
+        *topics, until_end=True, idle_timeout_s=PATIENCE_S, bootstrap=node.bootstrap
+    ) as consumer:
         return list(consumer)
 
 
@@ -90,7 +93,9 @@ def test_at_the_end_of_the_block_everything_is_acknowledged(shared: Node, topic:
 
 def test_a_failure_nobody_asked_about_is_raised_at_the_end(shared: Node, topic: str) -> None:
     with (
-        pytest.raises(tidelog.MessageTooLarge, match="1 record was not delivered: .* too|larger"),
+        pytest.raises(
+            tidelog.MessageTooLarge, match="1 record was not delivered: a record is larger"
+        ),
         tidelog.Producer(shared.bootstrap) as producer,
     ):
         producer.send(topic, b"x" * 2_000_000)
@@ -122,9 +127,11 @@ def test_an_answer_that_does_not_come_is_a_timeout(node: Node) -> None:
     fault = node.delay("Produce", ms=3_600_000)
     with tidelog.Producer(node.bootstrap) as producer:
         delivery = producer.send("orders", "x")
-        while not fault.hits:
+        for _ in attempts("the request"):
             with pytest.raises(TimeoutError):
                 delivery.result(timeout_s=0.05)
+            if fault.hits:
+                break
         node.advance(hours=1)
         assert delivery.result().offset == 0
 
@@ -180,7 +187,9 @@ def test_all_partitions_of_all_topics_are_read(node: Node) -> None:
 def test_reading_from_the_end_sees_what_comes_later(node: Node) -> None:
     node.produce("orders", "before")
     with tidelog.Consumer("orders", start="latest", bootstrap=node.bootstrap) as consumer:
-        while consumer.poll(0.1) is None:
+        for _ in attempts("a message"):
+            if consumer.poll(0.1) is not None:
+                break
             node.produce("orders", "after")
         consumer.stop()
         assert list(consumer) == []
@@ -215,7 +224,9 @@ def test_a_topic_that_is_not_there_is_said_to_be_missing(shared: Node) -> None:
 
 def test_a_consumer_reads_on_after_a_crash(node: Node) -> None:
     node.produce("orders", "a")
-    with tidelog.Consumer("orders", bootstrap=node.bootstrap) as consumer:
+    with tidelog.Consumer(
+        "orders", idle_timeout_s=PATIENCE_S, bootstrap=node.bootstrap
+    ) as consumer:
         assert next(consumer).text == "a"
         node.crash()
         node.restart()
@@ -246,8 +257,8 @@ def test_a_topics_settings_are_told_with_their_source(node: Node) -> None:
     with tidelog.Admin(node.bootstrap) as admin:
         admin.create_topic("orders", settings={"retention.ms": "60000"})
         settings = admin.settings("orders")
-        assert settings["retention.ms"] == ("60000", "dynamic topic config")
         assert settings["retention.ms"].is_own
+        assert settings["retention.ms"] == ("60000", "dynamic topic config")
         assert settings["cleanup.policy"].value == "delete"
         assert not settings["cleanup.policy"].is_own
 

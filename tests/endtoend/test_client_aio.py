@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
+from tests.support.eventually import PATIENCE_S, attempts
 
 import tidelog
 from tidelog.model.ids import TopicPartition
@@ -20,7 +21,11 @@ def node() -> Iterator[Node]:
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(main, debug=False)
+    async def limited() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await main
+
+    asyncio.run(limited())
 
 
 def test_a_record_goes_there_and_back(node: Node) -> None:
@@ -32,7 +37,11 @@ def test_a_record_goes_there_and_back(node: Node) -> None:
             receipt = await producer.send("orders", "2 apples", key="alice", partition=1)
             assert (receipt.partition, receipt.offset) == (1, 0)
         async with tidelog.aio.Consumer(
-            "orders", group="billing", until_end=True, bootstrap=node.bootstrap
+            "orders",
+            group="billing",
+            until_end=True,
+            idle_timeout_s=PATIENCE_S,
+            bootstrap=node.bootstrap,
         ) as consumer:
             assert [message.text async for message in consumer] == ["2 apples"]
 
@@ -83,7 +92,9 @@ def test_the_loop_goes_on_while_a_record_waits_for_its_answer(node: Node) -> Non
         async with tidelog.aio.Producer(node.bootstrap) as producer:
             fault = node.delay("Produce", ms=3_600_000)
             sending = asyncio.create_task(producer.send("orders", "x"))
-            while not fault.hits:
+            for _ in attempts("the request"):
+                if fault.hits:
+                    break
                 await asyncio.sleep(0.01)
             assert not sending.done()
             node.advance(hours=1)
@@ -95,7 +106,9 @@ def test_the_loop_goes_on_while_a_record_waits_for_its_answer(node: Node) -> Non
 def test_a_cancelled_wait_loses_no_message(node: Node) -> None:
     async def main() -> None:
         node.create_topic("orders")
-        async with tidelog.aio.Consumer("orders", bootstrap=node.bootstrap) as consumer:
+        async with tidelog.aio.Consumer(
+            "orders", idle_timeout_s=PATIENCE_S, bootstrap=node.bootstrap
+        ) as consumer:
             waiting = asyncio.ensure_future(anext(consumer))
             await asyncio.sleep(0)
             waiting.cancel()
@@ -117,6 +130,7 @@ def test_processing_is_at_least_once_unless_told_otherwise(node: Node) -> None:
             group=processing,
             processing=processing,
             until_end=True,
+            idle_timeout_s=PATIENCE_S,
             bootstrap=node.bootstrap,
         ) as consumer:
             async for message in consumer:
@@ -139,12 +153,12 @@ def test_a_commit_writes_down_the_current_message_and_a_stop_ends_the_loop(node:
 
     async def main() -> None:
         async with tidelog.aio.Consumer(
-            "orders", group="billing", bootstrap=node.bootstrap
+            "orders", group="billing", idle_timeout_s=PATIENCE_S, bootstrap=node.bootstrap
         ) as consumer:
             async for message in consumer:
+                assert message.text == "a"
                 await consumer.commit()
                 consumer.stop()
-        assert message.text == "a"
         async with tidelog.aio.Admin(node.bootstrap) as admin:
             assert await admin.committed("billing") == {TopicPartition("orders", 0): 1}
             assert [group.name for group in await admin.groups()] == ["billing"]

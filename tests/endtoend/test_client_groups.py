@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.eventually import PATIENCE_S, eventually
 
 import tidelog
 from tidelog.model.ids import TopicPartition
 from tidelog.testing import Node
 
 PLACE = TopicPartition("orders", 0)
-PATIENCE_S = 30.0
 
 
 @pytest.fixture
@@ -157,14 +157,12 @@ def test_members_share_the_partitions_and_nobody_reads_anothers(
     threads = [threading.Thread(target=work, args=pair) for pair in zip(members, seen, strict=True)]
     for thread in threads:
         thread.start()
-    while shares(admin) != [2, 2]:
-        pass
+    eventually(lambda: shares(admin) == [2, 2], "a partition for each")
     for partition in range(4):
         node.produce(
             "orders", *[f"{partition}-{number}" for number in range(10)], partition=partition
         )
-    while sum(map(len, seen)) < 40:
-        pass
+    eventually(lambda: sum(map(len, seen)) >= 40, "every message")
     stop.set()
     for thread in threads:
         thread.join()
@@ -205,7 +203,11 @@ def test_a_pattern_finds_its_topics(node: Node) -> None:
     node.produce("orders-us", "b")
     node.produce("invoices", "c")
     with tidelog.Consumer(
-        "^orders-", group="billing", until_end=True, bootstrap=node.bootstrap
+        "^orders-",
+        group="billing",
+        until_end=True,
+        idle_timeout_s=PATIENCE_S,
+        bootstrap=node.bootstrap,
     ) as consumer:
         assert sorted(texts(consumer)) == ["a", "b"]
 

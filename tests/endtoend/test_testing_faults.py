@@ -8,7 +8,8 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.support.eventually import attempts, eventually
 
 from tidelog.testing import Node, NodeError
 from tidelog.wire.messages import API_BY_KEY
@@ -54,7 +55,9 @@ class Sender:
         assert self._client.flush(60) == 0
 
     def serve_until_struck(self, fault: Any) -> None:
-        while not fault.hits:
+        for _ in attempts("the request"):
+            if fault.hits:
+                return
             self._client.poll(0.02)
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, message: Any) -> None:
@@ -108,6 +111,14 @@ def pipe(node: Node) -> Iterator[Pipe]:
     pipe = Pipe(node)
     yield pipe
     pipe.close()
+
+
+def first_message(consumer: confluent_kafka.Consumer) -> Any:
+    for _ in attempts("a message"):
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            return message
+    return None
 
 
 def long_poll() -> FetchRequest:
@@ -167,8 +178,7 @@ def test_a_producer_without_acknowledgements_is_cut_off(node: Node) -> None:
     sender.serve_until_struck(fault)
     sender.send("a")
     sender.wait()
-    while not values(node):
-        pass
+    eventually(lambda: values(node), "the record")
     assert values(node) == ["a"]
 
 
@@ -198,10 +208,7 @@ def test_a_consumer_lives_through_errors_of_every_step(node: Node, api: str, err
         }
     )
     consumer.subscribe(["orders"])
-    message = None
-    while message is None or message.error() is not None:
-        message = consumer.poll(30)
-    assert message.value() == b"a"
+    assert first_message(consumer).value() == b"a"
     assert fault.hits == 1
     consumer.close()
 
@@ -386,8 +393,7 @@ def test_a_member_is_put_out_of_its_group_when_its_session_is_over(node: Node) -
     )
     consumer.subscribe(["orders"])
     node.produce("orders", "x")
-    while consumer.poll(1) is None:
-        pass
+    first_message(consumer)
     before = member_ids(node, "readers")
     assert len(before) == 1
     node.advance(seconds=46)

@@ -13,6 +13,7 @@ from typing import Any
 import aiokafka
 import confluent_kafka
 import pytest
+from tests.support.eventually import attempts, eventually
 
 from tidelog.broker.apis.table import HANDLERS
 from tidelog.model.settings import InvalidSetting
@@ -172,7 +173,9 @@ def test_a_crash_loses_nothing_that_was_acknowledged(node: Node) -> None:
         producer.produce("orders", value, on_delivery=delivered)
         producer.poll(0)
         if number in (1000, 2000):
-            while len(acknowledged) < number // 2:
+            for _ in attempts("acknowledgements"):
+                if len(acknowledged) >= number // 2:
+                    break
                 producer.poll(0.1)
             node.crash()
             node.restart()
@@ -195,8 +198,7 @@ def test_a_crashed_node_refuses_connections_and_keeps_its_port(node: Node) -> No
 
 def test_a_crash_resets_connections(node: Node) -> None:
     with socket.create_connection((node.host, node.port), timeout=30) as client:
-        while not node.describe()["connections"]:
-            pass
+        eventually(lambda: node.describe()["connections"], "the connection")
         node.crash()
         with pytest.raises(ConnectionResetError):
             client.recv(1)

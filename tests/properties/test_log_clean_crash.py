@@ -207,9 +207,7 @@ def test_a_power_failure_leaves_every_key_when_the_start_moves_during_compaction
         (Safeguard.START_DURABLE_BEFORE_DELETE, begins_later),
     ],
 )
-def test_without_its_safeguard_a_power_failure_is_noticed(
-    safeguard: Safeguard, deed: Deed
-) -> None:
+def test_without_its_safeguard_a_power_failure_is_noticed(safeguard: Safeguard, deed: Deed) -> None:
     _, states, _ = do(deed, 0, None)
     for changes in range(500):
         disk, seen, is_done = do(deed, changes, changes, safeguards=ALL_SAFEGUARDS - {safeguard})

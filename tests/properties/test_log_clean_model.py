@@ -66,9 +66,7 @@ class CleaningMachine(RuleBasedStateMachine):
     # --- what happens ---------------------------------------------------------------------------
 
     @rule(
-        pairs=st.lists(
-            st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=4
-        ),
+        pairs=st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=4),
         codec=st.sampled_from(Compression),
         pid=st.sampled_from([-1, 1, 2]),
         age_ms=st.integers(-50, 50),

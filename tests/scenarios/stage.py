@@ -1,8 +1,8 @@
 """The stage on which transcripts are played: consumers by name, one group, one coordinator.
 
 A command is one line; the reaction is everything that happened: records (`log: ...`), answers
-(`name < ...`), and the state of the group where it has changed. A consumer remembers its member id and
-generation (or epoch), so that a transcript speaks of `alice`, not of uuids.
+(`name < ...`), and the state of the group where it has changed. A consumer remembers its member id
+and generation (or epoch), so that a transcript speaks of `alice`, not of uuids.
 """
 
 from __future__ import annotations

@@ -96,6 +96,8 @@ class GroupDriver:
         self.settings = GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **settings})
         self.topics = topics or FixedTopics(orders=4, invoices=2)
         self.log: list[GroupRecord] = []
+        self.batches: list[list[GroupRecord]] = []
+        """The log again, decision by decision."""
         self.now_ms = 1_000.0
         self.wall_ms = 1_700_000_000_000
         self.replies: dict[int, Any] = {}
@@ -133,6 +135,7 @@ class GroupDriver:
     def take(self, decision: Decision) -> Decision:
         """Append, replay, deliver."""
         self.decision = decision
+        self.batches.append(list(decision.records))
         for key, value in decision.records:
             self.log.append(GroupRecord(key, value))
             self.coordinator.replay(key, value)
@@ -364,6 +367,13 @@ class GroupDriver:
             self.topics.name(topic.topic_id) or str(topic.topic_id): topic.partitions
             for topic in response.assignment.topic_partitions
         }
+
+    def has(self, group: str, member_id: str) -> dict[str, list[int]]:
+        """What a member of the newer protocol has been assigned."""
+        described = self.answer("consumer_group_describe", group)
+        found = [m.assignment for m in described.members if m.member_id == member_id]
+        topics = found[0].topic_partitions if found else []
+        return {topic.topic_name: topic.partitions for topic in topics}
 
     def newer_state(self, group: str = "g") -> str:
         """As ConsumerGroupDescribe tells it."""

@@ -26,7 +26,7 @@ from tidelog.groups.topics import Topics
 from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Offset
+from tidelog.model.ids import Offset, TopicPartition
 from tidelog.partition.leader import Leader
 
 Ask = Callable[[Coordinator, int], Decision]
@@ -196,6 +196,17 @@ class Coordinators:
         """Rows whose last reply is there, with their responses."""
         completed, self._completed = self._completed, []
         return [(gathering.number, gathering.response()) for gathering in completed]
+
+    def consumed_offset(self, partition: TopicPartition) -> Offset | None:
+        """What lies below has been read by every group that reads the partition; None if there is
+        no such group, or if one has not begun."""
+        read = [
+            offset
+            for shard in self._shards.values()
+            for offset in shard.coordinator.read_by_groups(partition)
+        ]
+        is_all_loaded = len(self._shards) == self.partitions
+        return Offset(min(read)) if read and min(read) >= 0 and is_all_loaded else None
 
     # --- decisions ----------------------------------------------------------------------------
 

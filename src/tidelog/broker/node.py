@@ -17,6 +17,7 @@ from typing import Any
 from tidelog.broker.apis.api_versions import describe_versions
 from tidelog.broker.apis.table import HANDLERS, Handler
 from tidelog.broker.apis.versions import SERVED
+from tidelog.broker.cleaning import CleaningSchedule
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Connection, Connections, Slot
 from tidelog.broker.effects import Effect, Report, Stop
@@ -72,6 +73,7 @@ class Node:
             max_in_flight=config.settings.max_inflight_requests_per_connection
         )
         self._state: BrokerState | None = None
+        self._cleaning: CleaningSchedule | None = None
         self._is_stopped = False
         self._is_read_only = False
         self._housekeeping_ms = 0.0
@@ -84,6 +86,7 @@ class Node:
             self._config, self._disk, self._random, now=now, safeguards=self._safeguards
         )
         self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
+        self._cleaning = CleaningSchedule(self._state, now)
         return [Report("warning", text) for text in reports]
 
     def step(self, now: Now, event: Event) -> list[Effect]:
@@ -112,7 +115,9 @@ class Node:
         if self._is_stopped:
             return None
         deadline_ms = self._housekeeping_ms
-        for other_ms in (self.state.pending.next_deadline(), self.state.coordinators.deadline_ms):
+        cleaning_ms = None if self._is_read_only else self.cleaning.deadline_ms
+        groups_ms = self.state.coordinators.deadline_ms
+        for other_ms in (self.state.pending.next_deadline(), groups_ms, cleaning_ms):
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
         return deadline_ms
@@ -141,6 +146,11 @@ class Node:
             "groups": state.coordinators.describe(),
             "flushing": state.flushing.describe(),
         }
+
+    @property
+    def cleaning(self) -> CleaningSchedule:
+        assert self._cleaning is not None, "the node has not started"
+        return self._cleaning
 
     @property
     def state(self) -> BrokerState:
@@ -246,9 +256,17 @@ class Node:
         groups_ms = self.state.coordinators.deadline_ms
         if groups_ms is not None and now.monotonic_ms >= groups_ms:
             self.state.coordinators.tick(now)
+        if not self._is_read_only and now.monotonic_ms >= self.cleaning.deadline_ms:
+            self._clean(now, effects)
         if now.monotonic_ms >= self._housekeeping_ms:
             self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
             self._keep_house(now, effects)
+
+    def _clean(self, now: Now, effects: list[Effect]) -> None:
+        try:
+            effects += [Report("warning", text) for text in self.cleaning.turn(now)]
+        except DiskError as error:
+            self.state.fail_storage(error)
 
     def _keep_house(self, now: Now, effects: list[Effect]) -> None:
         state = self.state
@@ -290,6 +308,8 @@ class Node:
                 leader.flushed(ticket)
                 state.advanced[leader] = None
                 state.touched[leader] = None
+                if leader.log.has_new_files:
+                    state.flushing.touch(leader)
         if flush_round.journal is not None:
             state.journal.log.flushed(flush_round.journal)
             self._apply_committed(now, effects)
@@ -329,6 +349,7 @@ class Node:
         """Flush, answer who waited for that, send the rest home, leave the clean mark."""
         state = self.state
         is_clean = not state.node_is_read_only
+        self.cleaning.stop()
         try:
             for leader in list(state.replicas.by_key.values()):
                 if is_clean:

@@ -101,6 +101,11 @@ class BrokerState:
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
 
+    def wants_flush(self, leader: Leader) -> None:
+        """Something about the leader's log is to become durable, whatever its flush policy."""
+        self.touched[leader] = None
+        self.flushing.touch(leader)
+
     def appended(self, leader: Leader) -> None:
         """Something was written to the leader's log: flush it, or let readers know."""
         self.touched[leader] = None

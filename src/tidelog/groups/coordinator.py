@@ -25,6 +25,7 @@ from tidelog.groups.topics import Topics
 from tidelog.groups.views import describe_classic, describe_consumer, refused_commit
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
 from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.delete_groups import DeletableGroupResult
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
@@ -211,6 +212,10 @@ class Coordinator:
             decision.records = self._groups.tombstones(now, group_id)
         decision.reply(ticket, DeletableGroupResult(group_id=group_id, error_code=error))
         return decision
+
+    def read_by_groups(self, partition: TopicPartition) -> list[int]:
+        """See `Registry.read_by_groups`; for `cleanup.policy=consumed`."""
+        return self._groups.read_by_groups(partition)
 
     # --- time -----------------------------------------------------------------------------------
 

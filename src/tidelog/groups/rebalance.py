@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tidelog.groups.draft import PENDING, REBALANCE, SESSION, SYNC, Draft
-from tidelog.groups.group import ClassicState, Gathering
+from tidelog.groups.group import ClassicState, Gathering, check_step
 from tidelog.groups.members import Candidate, Member, choose_protocol, metadata_for
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -19,14 +19,14 @@ from tidelog.wire.messages.sync_group import SyncGroupResponse
 
 def begin(draft: Draft) -> Gathering:
     """Open the join phase; those who wait for an assignment are told to join again."""
-    group = draft.group
-    assert group.gathering is None, "a rebalance is under way already"
+    group, before = draft.group, draft.state
     for member_id in list(group.sync_tickets):
         refuse_sync(draft, member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         draft.heard_of(member_id)
     group.unsynced.clear()
     draft.disarm(SYNC)
-    group.gathering = Gathering(is_initial=draft.state is ClassicState.EMPTY)
+    group.gathering = Gathering(is_initial=before is ClassicState.EMPTY)
+    check_step(before, draft.state)
     return group.gathering
 
 
@@ -113,8 +113,10 @@ def complete(draft: Draft) -> None:
             draft.change(
                 generation=next_generation, protocol=None, leader=None, members={}, is_settled=True
             )
+        check_step(ClassicState.PREPARING_REBALANCE, draft.state)
         return
     _start_generation(draft, gathering.candidates, stayed)
+    check_step(ClassicState.PREPARING_REBALANCE, draft.state)
     for candidate in gathering.candidates.values():
         group.unsynced[candidate.member_id] = None
         draft.heard_of(candidate.member_id)

@@ -1,26 +1,28 @@
 """Which regular expressions a client may make this node match against its topics.
 
-Kafka matches with RE2, whose time is linear in the text whatever the expression. Python's `re` tries
-alternatives one after the other, and `(a+)+b` can keep it busy for ever: a client could stop the
-node with one heartbeat. So an expression is measured first. Its *degree* is the power of the text's
-length that trying everything may cost: 1 for each `*` or `+` in a row, the highest of alternatives,
-and without bound for a repetition of repetitions. What RE2 refuses (references back, looking around)
-is refused here, too.
+Kafka matches with RE2, whose time is linear in the text whatever the expression. Python's `re`
+tries one possibility after the other, and `(a+)+b` can keep it busy for ever: a client could stop
+the node with one heartbeat. So an expression is measured first: how many ways there may be to match
+a name, in bits. A `*` may end anywhere in the name (8 bits), a `?` takes or leaves (1 bit), four
+alternatives are 2 bits; what follows each other multiplies, so its bits add up; and a repetition of
+anything that can match in more than one way is without bound. What RE2 does not have (references
+back, looking around) is refused here, too.
 """
 
 from __future__ import annotations
 
 import re
+from math import log2
 from typing import NamedTuple
 
 MAX_LENGTH = 1_000
-MAX_DEGREE = 3
-"""A topic name has at most 249 characters: 249 to the third, at worst, for a name made for it."""
+MAX_BITS = 26.0
+"""Three `*` and a little more: a fraction of a second, at worst, for a name made for it."""
 
-_UNBOUNDED = 1_000_000
+_STAR_BITS = 8.0
+"""A topic name has at most 249 characters."""
+_UNBOUNDED = float("inf")
 _REPEATS_AT_MOST = re.compile(r"\{(\d*)(,?)(\d*)\}")
-_MANY = 10
-"""`{0,10}` may be tried in as many ways as `*`."""
 _REFUSED_GROUPS = ("(?=", "(?!", "(?<=", "(?<!", "(?P=", "(?(", "(?>")
 
 
@@ -30,7 +32,7 @@ def is_acceptable(regex: str) -> bool:
         return False
     try:
         re.compile(regex)
-        return _Measure(regex).degree() <= MAX_DEGREE
+        return _Measure(regex).bits() <= MAX_BITS
     except (re.error, OverflowError, RecursionError, _Refused):
         return False
 
@@ -40,9 +42,9 @@ class _Refused(Exception):
 
 
 class _Piece(NamedTuple):
-    """Of the expression: how dear it is, and where it ends."""
+    """Of the expression: in how many ways it may match, and where it ends."""
 
-    degree: int
+    bits: float
     end: int
 
 
@@ -52,19 +54,21 @@ class _Measure:
     def __init__(self, regex: str) -> None:
         self._regex = regex
 
-    def degree(self) -> int:
-        return self._alternatives(0).degree
+    def bits(self) -> float:
+        return self._alternatives(0).bits
 
     def _alternatives(self, start: int) -> _Piece:
         """Up to the closing parenthesis, or the end."""
-        highest, present, position = 0, 0, start
+        branches, position = [0.0], start
         while position < len(self._regex) and self._regex[position] != ")":
             if self._regex[position] == "|":
-                highest, present, position = max(highest, present), 0, position + 1
+                branches.append(0.0)
+                position += 1
                 continue
             piece = self._repeated(self._atom(position))
-            present, position = present + piece.degree, piece.end
-        return _Piece(max(highest, present), position)
+            branches[-1] += piece.bits
+            position = piece.end
+        return _Piece(max(branches) + log2(len(branches)), position)
 
     def _atom(self, position: int) -> _Piece:
         regex = self._regex
@@ -72,7 +76,7 @@ class _Measure:
             if regex.startswith(_REFUSED_GROUPS, position):
                 raise _Refused
             inner = self._alternatives(_after_opening(regex, position))
-            return _Piece(inner.degree, inner.end + 1)
+            return _Piece(inner.bits, inner.end + 1)
         if regex[position] == "[":
             return _Piece(0, _after_class(regex, position))
         if regex[position] == "\\":
@@ -82,24 +86,22 @@ class _Measure:
         return _Piece(0, position + 1)
 
     def _repeated(self, atom: _Piece) -> _Piece:
-        """With the quantifiers that follow it."""
-        degree, end = atom
+        """With the quantifiers that follow it; a `?` after one only says what to try first."""
+        bits, end = atom
         while end < len(self._regex):
             mark = self._regex[end]
             braces = _REPEATS_AT_MOST.match(self._regex, end) if mark == "{" else None
             if mark in "*+":
-                times, end = _UNBOUNDED, end + 1
+                lowest, highest, end = 0.0, _UNBOUNDED, end + 1
             elif mark == "?":
-                times, end = 1, end + 1
+                lowest, highest, end = 0.0, 1.0, end + 1
             elif braces is not None:
-                times, end = _highest(braces), braces.end()
+                (lowest, highest), end = _bounds(braces), braces.end()
             else:
                 break
-            if times > _MANY:
-                degree = _UNBOUNDED if degree else 1
-            else:
-                degree *= max(times, 1)
-        return _Piece(degree, end)
+            many = _STAR_BITS if highest == _UNBOUNDED else log2(highest - lowest + 1)
+            bits = (bits * highest if bits else 0.0) + many
+        return _Piece(bits, end)
 
 
 def _after_opening(regex: str, position: int) -> int:
@@ -121,8 +123,8 @@ def _after_class(regex: str, position: int) -> int:
     return position + 1
 
 
-def _highest(braces: re.Match[str]) -> int:
+def _bounds(braces: re.Match[str]) -> tuple[float, float]:
     lowest, comma, highest = braces.groups()
     if not comma:
-        return int(lowest or 0)
-    return int(highest) if highest else _UNBOUNDED
+        return float(lowest or 0), float(lowest or 0)
+    return float(lowest or 0), float(highest) if highest else _UNBOUNDED

@@ -23,6 +23,7 @@ from tidelog.groups.views import (
 )
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
 from tidelog.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from tidelog.wire.messages.offset_commit import OffsetCommitRequest
 
@@ -91,6 +92,20 @@ class Registry:
             if (not states or group.group_state.lower() in states)
             and (not types or group.group_type.lower() in types)
         ]
+
+    def read_by_groups(self, partition: TopicPartition) -> list[int]:
+        """How far each group has read that reads the partition: -1 for one that is subscribed and
+        has not committed yet, or of whose subscription nothing can be known."""
+        read: list[int] = []
+        for group_id in self.group_ids():
+            committed = self.offsets.of(group_id).get(partition)
+            if committed is not None:
+                read.append(committed.offset)
+                continue
+            subscribed = self.subscribed(group_id)
+            if subscribed is None or partition.topic in subscribed:
+                read.append(-1)
+        return read
 
     # What goes.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tidelog.groups.draft import SYNC, Draft
-from tidelog.groups.group import ClassicState
+from tidelog.groups.group import ClassicState, check_step
 from tidelog.groups.rebalance import forget_pending, remove_members
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
@@ -74,6 +74,7 @@ def _settle(draft: Draft, request: SyncGroupRequest) -> None:
         },
         is_settled=True,
     )
+    check_step(ClassicState.COMPLETING_REBALANCE, draft.state)
     tickets = draft.group.sync_tickets
     for member_id in list(tickets):
         draft.heard_of(member_id)

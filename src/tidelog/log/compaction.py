@@ -71,15 +71,15 @@ class LatestOffsets:
         return not self._offsets or len(self._offsets) + records <= self.limit
 
     def note(self, key: bytes, offset: int) -> None:
-        self._offsets[_digest(key)] = offset
+        if len(key) >= _DIGEST_BYTES:
+            key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+        self._offsets[key] = offset
 
     def of(self, key: bytes) -> int:
         """-1 for a key that has not been noted."""
-        return self._offsets.get(_digest(key), -1)
-
-
-def _digest(key: bytes) -> bytes:
-    return key if len(key) < _DIGEST_BYTES else blake2b(key, digest_size=_DIGEST_BYTES).digest()
+        if len(key) >= _DIGEST_BYTES:
+            key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+        return self._offsets.get(key, -1)
 
 
 def is_opaque(header: BatchHeader) -> bool:

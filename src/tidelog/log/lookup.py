@@ -34,7 +34,11 @@ def first_from(
             continue
         start = segment.indexes.start_towards_timestamp(timestamp_ms)
         for position, header in segment.walk(*start):
-            if header.max_timestamp >= timestamp_ms and header.last_offset >= log_start_offset:
+            if (
+                header.max_timestamp >= timestamp_ms
+                and header.last_offset >= log_start_offset
+                and header.records_count
+            ):
                 found = _first_in(segment, position, header, timestamp_ms, log_start_offset)
                 if found is not None:
                     return found
@@ -45,11 +49,27 @@ def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOff
     """The first of the records with the largest timestamp."""
     largest = NO_TIMESTAMP
     for segment in segments:
-        segment.indexes.load_timestamps()
-        largest = max(largest, segment.indexes.max_timestamp)
+        if segment.base_offset < log_start_offset:
+            largest = max(largest, _largest_from(segment, log_start_offset))
+        else:
+            largest = max(largest, segment.largest_timestamp())
     if largest == NO_TIMESTAMP:
         return None
     return first_from(segments, largest, log_start_offset)
+
+
+def _largest_from(segment: Segment, offset: int) -> int:
+    """Of the records from `offset` on, which lies within the segment."""
+    largest = NO_TIMESTAMP
+    for position, header in segment.indexes.walk_from_offset(offset):
+        if header.base_offset < offset:
+            batch = memoryview(segment.file.read(position, header.size))
+            records = _records_from(batch, header, NO_TIMESTAMP)
+            times = [record.timestamp for record in records if record.offset >= offset]
+            largest = max(times, default=NO_TIMESTAMP)
+        elif header.records_count:
+            largest = max(largest, header.max_timestamp)
+    return largest
 
 
 def _first_in(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tidelog.wire.batch import HEADER_BYTES, BatchHeader
 from tidelog.wire.compression import decompress
 from tidelog.wire.errors import DecodeError
-from tidelog.wire.varints import read_varint, read_varlong, uvarint_rest
+from tidelog.wire.varints import read_varlong, uvarint_rest
 
 MAX_OPENED_BYTES = 64 * 1024 * 1024
 """What a batch may decompress to; one that yields more is not opened."""
@@ -32,38 +32,35 @@ def body_of(batch: bytes | bytearray | memoryview, header: BatchHeader) -> bytes
 def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     """One after the other. `DecodeError` when the body turns out not to be `records_count` records
     with ascending offsets within the batch's."""
-    position, last_delta, limit = 0, -1, header.last_offset_delta
+    position, last_delta, length = 0, -1, len(body)
+    limit = header.last_offset_delta
     try:
         for _ in range(header.records_count):
-            span, position = _span_at(body, position)
-            if not last_delta < span[3] <= limit:
-                raise DecodeError(f"a record's offset is {span[3]} from its batch's")
-            last_delta = span[3]
-            yield span
+            start = position
+            size, position = body[position], position + 1
+            if size > 0x7F:
+                size, position = uvarint_rest(body, position, size)
+            end = position + (size >> 1)
+            timestamp, position = body[position + 1], position + 2
+            if timestamp > 0x7F:
+                timestamp, position = read_varlong(body, position - 1)
+            else:
+                timestamp = (timestamp >> 1) ^ -(timestamp & 1)
+            delta, position = body[position], position + 1
+            if delta > 0x7F:
+                delta, position = uvarint_rest(body, position, delta)
+            key_size, position = body[position], position + 1
+            if key_size > 0x7F:
+                key_size, position = uvarint_rest(body, position, key_size)
+            key_end = position if key_size == _NULL else position + (key_size >> 1)
+            has_sense = (key_size == _NULL or not key_size & 1) and not (size | delta) & 1
+            if not has_sense or not last_delta < delta >> 1 <= limit or not key_end < end <= length:
+                raise DecodeError("a record makes no sense within its batch")
+            last_delta = delta >> 1
+            key = None if key_size == _NULL else body[position:key_end]
+            yield start, end, timestamp, last_delta, key, body[key_end] == _NULL
+            position = end
     except IndexError:
         raise DecodeError("a record is cut off") from None
-    if position != len(body):
-        raise DecodeError(f"{len(body) - position} bytes follow the last record")
-
-
-def _span_at(body: bytes, start: int) -> tuple[RecordSpan, int]:
-    size, position = body[start], start + 1
-    if size > 0x7F:
-        size, position = uvarint_rest(body, position, size)
-    end = position + (size >> 1)
-    if size & 1 or end > len(body):
-        raise DecodeError("a record is longer than its batch")
-    timestamp, position = body[position + 1], position + 2
-    if timestamp > 0x7F:
-        timestamp, position = read_varlong(body, position - 1)
-    else:
-        timestamp = (timestamp >> 1) ^ -(timestamp & 1)
-    delta, position = read_varint(body, position)
-    key_size, position = read_varint(body, position)
-    key: bytes | None = None
-    if key_size >= 0:
-        key = body[position : position + key_size]
-        position += key_size
-    if key_size < -1 or position >= end:
-        raise DecodeError("a key is longer than its record")
-    return (start, end, timestamp, delta, key, body[position] == _NULL), end
+    if position != length:
+        raise DecodeError(f"{length - position} bytes follow the last record")

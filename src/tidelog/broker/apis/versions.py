@@ -40,6 +40,7 @@ _ROWS = (
     ServedApi(18, "ApiVersions", 0, 4),
     ServedApi(19, "CreateTopics", 2, 7),
     ServedApi(20, "DeleteTopics", 1, 6),
+    ServedApi(21, "DeleteRecords", 0, 2),
     ServedApi(22, "InitProducerId", 0, 5),
     ServedApi(23, "OffsetForLeaderEpoch", 2, 4),
     ServedApi(32, "DescribeConfigs", 1, 4),
@@ -50,6 +51,9 @@ _ROWS = (
     ServedApi(44, "IncrementalAlterConfigs", 0, 1),
     ServedApi(47, "OffsetDelete", 0, 0),
     ServedApi(60, "DescribeCluster", 0, 2),
+    ServedApi(61, "DescribeProducers", 0, 0),
+    ServedApi(68, "ConsumerGroupHeartbeat", 0, 1),
+    ServedApi(69, "ConsumerGroupDescribe", 0, 1),
     ServedApi(75, "DescribeTopicPartitions", 0, 0),
 )
 

@@ -1,0 +1,110 @@
+"""DeleteRecords: let a log begin later. Answered once that is durable: it never comes back."""
+
+from __future__ import annotations
+
+from tidelog.broker.pending import Wait
+from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
+from tidelog.partition.leader import Leader
+from tidelog.wire.messages.delete_records import (
+    TO_HIGH_WATERMARK,
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+Moving = tuple[Leader, Offset, DeleteRecordsPartitionResult]
+
+
+class DeleteRecordsWait(Wait):
+    """The new beginnings are not durable yet."""
+
+    __slots__ = ("_moving", "_response", "_state")
+
+    def __init__(
+        self, state: BrokerState, response: DeleteRecordsResponse, moving: list[Moving]
+    ) -> None:
+        self._state = state
+        self._response = response
+        self._moving = moving
+
+    def resume(self, now: Now, *, is_expired: bool) -> DeleteRecordsResponse | None:
+        left: list[Moving] = []
+        for moving in self._moving:
+            leader, offset, result = moving
+            if leader.log.log_start_offset >= offset:
+                result.low_watermark = leader.log.log_start_offset
+            elif leader.is_gone:
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif self._state.node_is_read_only:
+                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            elif is_expired:
+                result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            else:
+                left.append(moving)
+                self._state.wants_flush(leader)
+        self._moving = left
+        return None if left else self._response
+
+    def describe(self) -> str:
+        names = ", ".join(
+            f"{leader.name} to begin at {offset}" for leader, offset, _ in self._moving
+        )
+        return f"DeleteRecords waits for {names}"
+
+
+def handle(
+    state: BrokerState, call: Call, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse | Sentinel:
+    moving: list[Moving] = []
+    response = DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    _advance(state, topic.name, asked, moving) for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    if not moving:
+        return response
+    state.pending.park_on_partitions(
+        call.slot,
+        DeleteRecordsWait(state, response, moving),
+        partitions=[leader.key for leader, _, _ in moving],
+        deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
+    )
+    return PARKED
+
+
+def _advance(
+    state: BrokerState, topic: str, asked: DeleteRecordsPartition, moving: list[Moving]
+) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+    leader = state.replicas.find(topic, asked.partition_index)
+    if isinstance(leader, ErrorCode):
+        result.error_code = leader
+        return result
+    watermark = leader.high_watermark
+    offset = watermark if asked.offset == TO_HIGH_WATERMARK else Offset(asked.offset)
+    if leader.is_internal or (
+        leader.log.settings.is_compacted and not leader.log.settings.is_deleted
+    ):
+        result.error_code = ErrorCode.POLICY_VIOLATION
+    elif offset < 0 or offset > watermark:
+        result.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+    elif state.node_is_read_only:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    elif offset <= leader.log.log_start_offset:
+        result.low_watermark = leader.log.log_start_offset
+    else:
+        leader.log.advance_start(offset)
+        state.wants_flush(leader)
+        moving.append((leader, offset, result))
+    return result

@@ -1,0 +1,114 @@
+"""When logs are cleaned: retention now and then for all, compaction for the dirtiest, in slices.
+
+All of it runs in the node's one loop, so no turn may take long: a retention check looks at some
+hundred logs and goes on in the next turn; a compaction works through about a megabyte and lets
+requests in between. What a compaction has replaced counts once it is flushed, like everything else.
+"""
+
+from __future__ import annotations
+
+from tidelog.broker.state import BrokerState
+from tidelog.log.cleaner import Cleaning
+from tidelog.log.disk import DiskError, DiskFull
+from tidelog.model.clock import Now
+from tidelog.partition.leader import Leader
+
+LOGS_PER_TURN = 200
+BYTES_PER_TURN = 1024 * 1024
+PAUSE_MS = 5
+"""Between two turns of a work under way: at least as long as a turn takes, so that requests get
+half of the time at the worst."""
+
+
+class CleaningSchedule:
+    """What is due, and what is under way. `deadline_ms` is when `turn` wants to be called."""
+
+    def __init__(self, state: BrokerState, now: Now) -> None:
+        self._state = state
+        self._settings = state.config.settings
+        self._unchecked: list[Leader] = []
+        self._retention_ms = now.monotonic_ms + self._settings.log_retention_check_interval_ms
+        self._compaction_ms = now.monotonic_ms + self._settings.log_cleaner_backoff_ms
+        self._under_way: tuple[Leader, Cleaning] | None = None
+
+    @property
+    def deadline_ms(self) -> float:
+        return min(self._retention_ms, self._compaction_ms)
+
+    def turn(self, now: Now) -> list[str]:
+        """Do what is due; gives what the operator should know. `DiskError` if the disk failed."""
+        reports: list[str] = []
+        if now.monotonic_ms >= self._retention_ms:
+            self._check_retention(now, reports)
+        if now.monotonic_ms >= self._compaction_ms:
+            self._compact(now, reports)
+        return reports
+
+    # --- retention ----------------------------------------------------------------------------
+
+    def _check_retention(self, now: Now, reports: list[str]) -> None:
+        if not self._unchecked:
+            self._unchecked = list(self._state.replicas.by_key.values())
+        some, self._unchecked = self._unchecked[:LOGS_PER_TURN], self._unchecked[LOGS_PER_TURN:]
+        for leader in some:
+            if not leader.is_gone:
+                self._retain(leader, now, reports)
+        interval_ms = self._settings.log_retention_check_interval_ms
+        self._retention_ms = now.monotonic_ms + (PAUSE_MS if self._unchecked else interval_ms)
+
+    def _retain(self, leader: Leader, now: Now, reports: list[str]) -> None:
+        log = leader.log
+        log.producers.expire(now.wall_ms, self._settings.producer_id_expiration_ms)
+        consumed = None
+        if log.settings.is_consumed:
+            consumed = self._state.coordinators.consumed_offset(leader.name)
+        try:
+            removed = log.apply_retention(now.wall_ms, consumed)
+        except DiskFull as full:
+            reports.append(f"{leader.name}: retention is put off: {full}")
+            return
+        if removed:
+            self._state.wants_flush(leader)
+
+    # --- compaction ---------------------------------------------------------------------------
+
+    def _compact(self, now: Now, reports: list[str]) -> None:
+        if self._under_way is None:
+            self._under_way = self._next_cleaning(now)
+        if self._under_way is None:
+            self._compaction_ms = now.monotonic_ms + self._settings.log_cleaner_backoff_ms
+            return
+        leader, cleaning = self._under_way
+        is_over = leader.is_gone or cleaning.step(now.wall_ms, BYTES_PER_TURN)
+        if not leader.is_gone:
+            self._state.wants_flush(leader)
+            reports += [f"{leader.name}: {report}" for report in cleaning.reports]
+            cleaning.reports.clear()
+        if is_over:
+            self._under_way = None
+        self._compaction_ms = now.monotonic_ms + PAUSE_MS
+
+    def _next_cleaning(self, now: Now) -> tuple[Leader, Cleaning] | None:
+        """The log with the largest dirty share, if one is due."""
+        dirtiest: tuple[float, Leader] | None = None
+        for leader in self._state.replicas.by_key.values():
+            ratio = leader.log.cleanable(now.wall_ms, leader.high_watermark)
+            if ratio is not None and (dirtiest is None or ratio > dirtiest[0]):
+                dirtiest = (ratio, leader)
+        if dirtiest is None:
+            return None
+        leader = dirtiest[1]
+        buffer_bytes = self._settings.log_cleaner_dedupe_buffer_size
+        cleaning = Cleaning(
+            leader.log, limit_offset=leader.high_watermark, buffer_bytes=buffer_bytes
+        )
+        return leader, cleaning
+
+    def stop(self) -> None:
+        """Give up what is under way, so that the log can be closed."""
+        if self._under_way is not None and not self._under_way[0].is_gone:
+            try:
+                self._under_way[1].abort()
+            except DiskError:
+                pass  # the next start finishes or discards it
+        self._under_way = None

@@ -1,0 +1,26 @@
+"""Waiting for what another thread or process does: as long as it takes, but not for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+PATIENCE_S = 60.0
+
+
+def attempts(what: str, *, pause_s: float = 0.0) -> Iterator[int]:
+    """`for _ in attempts("a record"): … break`: fails the test if it goes on for too long."""
+    deadline = time.monotonic() + PATIENCE_S
+    number = 0
+    while time.monotonic() < deadline:
+        yield number
+        number += 1
+        time.sleep(pause_s)
+    raise AssertionError(f"{what} did not come within {PATIENCE_S:.0f} s")
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    """Look again until it is so."""
+    for _ in attempts(what, pause_s=0.005):
+        if condition():
+            return

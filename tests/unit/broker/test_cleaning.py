@@ -1,0 +1,159 @@
+"""Cleaning through the node: it happens by itself, in turns, and is durable before it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.node_driver import NodeDriver, produce_request
+from tests.unit.broker.test_groups import commit, find
+
+from tidelog.model.errors import ErrorCode
+from tidelog.partition.leader import Leader
+from tidelog.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tidelog.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from tidelog.wire.records import Record, decode_records, encode_batch
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> NodeDriver:
+    return NodeDriver(tmp_path, offsets_topic_num_partitions="1")
+
+
+def make(node: NodeDriver, **configs: str) -> Leader:
+    settings = {"segment.bytes": "1024", "message.timestamp.type": "LogAppendTime"}
+    settings |= {name.replace("_", "."): value for name, value in configs.items()}
+    topic = CreatableTopic(
+        name="orders",
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+    )
+    result = node.request(CreateTopicsRequest(topics=[topic])).topics[0]
+    assert result.error_code is ErrorCode.NONE, result.error_message
+    leader = node.node.state.replicas.find("orders", 0)
+    assert isinstance(leader, Leader)
+    return leader
+
+
+def fill(node: NodeDriver, count: int, keys: int = 1) -> None:
+    for number in range(count):
+        key = b"key-%d" % (number % keys)
+        record = Record(offset=0, timestamp=1, key=key, value=b"%d" % number + b"." * 100)
+        batch = bytes(encode_batch([record]))
+        response = node.request(produce_request("orders", batch), version=9)
+        assert response.responses[0].partition_responses[0].error_code is ErrorCode.NONE
+
+
+def turns(node: NodeDriver, count: int = 60) -> None:
+    for _ in range(count):
+        node.advance(20)
+
+
+def latest_by_key(leader: Leader) -> dict[bytes | None, bytes | None]:
+    found: dict[bytes | None, bytes | None] = {}
+    offset = leader.log.log_start_offset
+    while offset < leader.high_watermark:
+        span = leader.read(offset, max_bytes=1 << 20, at_least_one=True)
+        assert span is not None
+        assert not isinstance(span, ErrorCode)
+        data = memoryview(span.read())
+        while data:
+            size = int.from_bytes(data[8:12], "big") + 12
+            for record in decode_records(data[:size], 1 << 20):
+                found[record.key] = record.value
+            last = int.from_bytes(data[:8], "big") + int.from_bytes(data[23:27], "big")
+            offset = type(offset)(last + 1)
+            data = data[size:]
+    return found
+
+
+def test_old_segments_go_by_themselves(node: NodeDriver) -> None:
+    leader = make(node, retention_ms=str(HOUR_MS))
+    fill(node, 30)
+    assert leader.log.log_start_offset == 0
+    node.advance(2 * HOUR_MS)
+    turns(node)
+    assert leader.log.log_start_offset == 30
+    node.restart()
+    leader = node.node.state.replicas.find("orders", 0)  # type: ignore[assignment]
+    assert leader.log.log_start_offset == 30
+
+
+def test_a_partition_stays_within_its_size(node: NodeDriver) -> None:
+    leader = make(node, retention_bytes="3000")
+    fill(node, 60)
+    node.advance(300_001)
+    turns(node)
+    assert leader.log.log_start_offset > 0
+    assert leader.log.size_bytes() < 3000 + 2 * 1024
+
+
+def test_consumed_segments_go_when_every_group_has_read_them(node: NodeDriver) -> None:
+    leader = make(node, cleanup_policy="consumed")
+    fill(node, 40)
+    find(node)
+    node.advance(300_001)
+    turns(node)
+    assert leader.log.log_start_offset == 0, "no group reads it: everything is kept"
+    assert commit(node, 40) is ErrorCode.NONE
+    assert commit(node, 10, group_id="slow") is ErrorCode.NONE
+    node.advance(300_001)
+    turns(node)
+    assert 0 < leader.log.log_start_offset <= 10
+    assert commit(node, 40, group_id="slow") is ErrorCode.NONE
+    node.advance(300_001)
+    turns(node)
+    assert leader.log.log_start_offset > 10
+
+
+def test_a_compacted_topic_keeps_the_latest_of_each_key(node: NodeDriver) -> None:
+    leader = make(node, cleanup_policy="compact", min_cleanable_dirty_ratio="0.1")
+    fill(node, 100, keys=5)
+    before = latest_by_key(leader)
+    size = leader.log.size_bytes()
+    node.advance(15_001)
+    turns(node, 200)
+    assert leader.log.size_bytes() < size / 2
+    assert latest_by_key(leader) == before
+    assert leader.log.log_end_offset == 100
+    node.restart()
+    leader = node.node.state.replicas.find("orders", 0)  # type: ignore[assignment]
+    assert latest_by_key(leader) == before
+
+
+def delete(node: NodeDriver, offset: int) -> tuple[ErrorCode, int]:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name="orders", partitions=[partition])
+    response = node.request(DeleteRecordsRequest(topics=[topic], timeout_ms=1000))
+    result = response.topics[0].partitions[0]
+    return result.error_code, result.low_watermark
+
+
+def test_records_are_deleted_up_to_an_offset(node: NodeDriver) -> None:
+    make(node)
+    fill(node, 20)
+    assert delete(node, 7) == (ErrorCode.NONE, 7)
+    assert delete(node, 3) == (ErrorCode.NONE, 7)
+    assert delete(node, 21) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert delete(node, -1) == (ErrorCode.NONE, 20)
+    node.restart()
+    leader = node.node.state.replicas.find("orders", 0)
+    assert isinstance(leader, Leader)
+    assert leader.log.log_start_offset == 20
+
+
+def test_records_of_a_compacted_topic_are_not_deleted_by_offset(node: NodeDriver) -> None:
+    make(node, cleanup_policy="compact")
+    fill(node, 3)
+    assert delete(node, 2) == (ErrorCode.POLICY_VIOLATION, -1)
