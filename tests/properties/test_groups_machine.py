@@ -5,6 +5,7 @@ crashes, topics change; and after every step what must always hold does.
 - G2: a partition has one owner among those who are up to date, as the clients see it themselves.
 - G3: a commit succeeds only from the present generation (or member epoch).
 - G4: what is recorded is a function of the log, whole or compacted.
+- Liveness: left in peace, the group becomes stable and everything is read by somebody.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ class Client:
     sync_ticket: int | None = None
     leads: list[str] = field(default_factory=list)
     """The members it has to assign to."""
+    topics_seen: int = 0
+    """A leader looks at the topics, and joins again when they have changed."""
     must_report: bool = False
+    must_rejoin: bool = False
+    """Has given up what a cooperative leader took from it, and has to say so."""
     has_lost_answer: bool = False
 
     def lost(self) -> None:
@@ -190,7 +195,8 @@ class Groups(RuleBasedStateMachine):
             client.must_report = True
 
     def classic_step(self, client: Client, topics: list[str]) -> None:
-        if client.epoch:
+        has_news = bool(client.leads) and client.topics_seen != self.driver.topics.version
+        if client.epoch and not client.must_rejoin and not has_news:
             error = self.driver.beat(client.member_id, client.epoch, instance=client.instance)
             if error is ErrorCode.NONE:
                 return
@@ -199,6 +205,8 @@ class Groups(RuleBasedStateMachine):
         self.join(client, topics)
 
     def join(self, client: Client, topics: list[str]) -> None:
+        client.must_rejoin = False
+        client.topics_seen = self.driver.topics.version
         if not client.is_cooperative:
             client.owned = set()
         said = ConsumerProtocolSubscription(
@@ -253,13 +261,8 @@ class Groups(RuleBasedStateMachine):
             for partition in client.owned
             if client.member_id in members
         }
-        partitions = [
-            (name, number)
-            for name in TOPICS
-            for number in range(self.driver.topics.partitions(name) or 0)
-        ]
         shares: dict[str, set[tuple[str, int]]] = {member: set() for member in members}
-        for place, partition in enumerate(partitions):
+        for place, partition in enumerate(self.everything()):
             taker = members[place % len(members)]
             if owners.get(partition, taker) == taker:
                 shares[taker].add(partition)
@@ -270,7 +273,9 @@ class Groups(RuleBasedStateMachine):
 
     def receive(self, client: Client, assignment: bytes) -> None:
         given = decode_assignment(assignment).assigned_partitions if assignment else []
+        before = client.owned
         client.owned = {(topic.topic, number) for topic in given for number in topic.partitions}
+        client.must_rejoin = not before <= client.owned
 
     @rule(is_late=st.booleans())
     def everybody_commits(self, is_late: bool) -> None:
@@ -309,6 +314,34 @@ class Groups(RuleBasedStateMachine):
     def grow(self, partitions: int) -> None:
         if self.driver.topics.partitions("x") or partitions > 9:
             self.driver.topics.grow("x", partitions)
+
+    def teardown(self) -> None:
+        """In peace, everybody who can be in the group is, and nobody waits."""
+        for _ in range(40):
+            for slot in sorted(self.clients):
+                self.go_on(slot, ["x", "y"], loses_answer=False)
+            self.time_passes(2_000)
+        group = self.group()
+        present = self.present_epochs()
+        members = [c for c in self.clients.values() if c.member_id in present]
+        if not self.clients:
+            return
+        assert group is not None
+        assert members
+        newer = group["type"] == "consumer"
+        state = self.driver.newer_state() if newer else self.driver.state()
+        assert state == "Stable"
+        assert sorted(c.member_id for c in members) == sorted(present)
+        assert all(client.epoch == present[client.member_id] for client in members)
+        read = {partition for client in members for partition in client.owned}
+        assert {partition for partition in self.everything() if partition[0] == "x"} <= read
+
+    def everything(self) -> list[tuple[str, int]]:
+        return [
+            (name, number)
+            for name in TOPICS
+            for number in range(self.driver.topics.partitions(name) or 0)
+        ]
 
     # What must hold.
 

@@ -58,7 +58,8 @@ class _Nouns(TyperGroup):
 
 
 def _load(name: str) -> Any:
-    module = import_module(f"tidelog.cli.{name}")
+    """`serve` comes here only to be completed: it runs without typer (`main.py`)."""
+    module = import_module(f"tidelog.cli.{'serve_names' if name == 'serve' else name}")
     command = typer.main.get_command(module.app)
     command.name = name
     _tidy_help(command)
@@ -66,8 +67,9 @@ def _load(name: str) -> Any:
 
 
 def _tidy_help(command: Any) -> None:
-    """Leave out of `--help` what helps nobody: how to install completion, and that a flag has
-    no value."""
+    """Leave out of `--help` what helps nobody: a second way to install completion, and that a
+    flag has no value."""
+    _tidy_help_option(command)
     command.params = [
         parameter
         for parameter in command.params
@@ -80,9 +82,21 @@ def _tidy_help(command: Any) -> None:
         _tidy_help(child)
 
 
+def _tidy_help_option(command: Any) -> None:
+    """typer makes `--help` itself, anew for each command."""
+    made = command.get_help_option
+
+    def tidied(ctx: Any) -> Any:
+        option = made(ctx)
+        if option is not None:
+            option.metavar = ""
+        return option
+
+    command.get_help_option = tidied
+
+
 app = typer.Typer(
     cls=_Nouns,
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: `tidelog serve` in one terminal, then in another "
@@ -112,6 +126,7 @@ def tidelog(
 def run(arguments: list[str]) -> int:
     """Run one command line; the exit code. What is raised here is said in one line."""
     command = typer.main.get_command(app)
+    _tidy_help(command)
     try:
         code = command.main(args=arguments, prog_name="tidelog", standalone_mode=False)
     except _UsageError as error:

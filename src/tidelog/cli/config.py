@@ -101,8 +101,10 @@ def describe(
         owner, found = str(node_id), admin.node_settings(node_id)
     if as_json:
         emit_json({kind.value: owner, "settings": setting_rows(found)})
-    else:
+    elif kind is Scope.TOPIC:
         print_values(found)
+    else:
+        _print_node(found)
 
 
 @app.command("set", epilog="Example: `tidelog config set topic orders retention.ms=3600000`")
@@ -210,6 +212,16 @@ def print_values(settings: Mapping[str, TopicSetting]) -> None:
     people().print(add_rows(table("~Setting", "~Value", "Means", "From"), rows))
 
 
+def _print_node(settings: Mapping[str, TopicSetting]) -> None:
+    """Its own, and below them what its topics have unless they say otherwise."""
+    of_topics = {row.name for row in SETTINGS if row.scope == "topic"}
+    print_values({name: each for name, each in settings.items() if name not in of_topics})
+    inherited = {name: each for name, each in settings.items() if name in of_topics}
+    if inherited:
+        people().print("\nWhat its topics have unless they say otherwise:\n")
+        print_values(inherited)
+
+
 def print_changes(topic: str, settings: Mapping[str, TopicSetting]) -> None:
     """What has been changed is now."""
     for name, setting in settings.items():
@@ -254,5 +266,7 @@ def _print_settings(owner: Scope, settings: list[Setting]) -> None:
         console.print()
         console.print(line, soft_wrap=True)
         unit = f" {setting.unit}" if setting.unit else ""
-        console.print(Padding(f"{setting.doc} ({bounds(setting)}{unit})", (0, 0, 0, 4)))
+        console.print(
+            Padding(f"{setting.doc} ({bounds(setting)}{unit})", (0, 0, 0, 4), expand=False)
+        )
     console.print()

@@ -22,26 +22,29 @@ def show_group(group: Group, lags: list[PartitionLag]) -> None:
     if lags:
         console.print()
         console.print(_partitions(group, lags))
-    for remark in remarks(group, lags):
+    said = remarks(group, lags)
+    if said:
         console.print()
+    for remark in said:
         console.print(remark)
 
 
 def headline(group: Group, lags: list[PartitionLag]) -> str:
+    """One line about the group, and one on how far behind it is, if that is known."""
     assignor = f" ({group.assignor})" if group.assignor else ""
     members = plural(len(group.members), "member") if group.members else "no members"
-    parts = [f"{group.name}: {group.state}", f"{group.type} protocol{assignor}", members]
+    lines = [f"{group.name}: {group.state}, {members}, {group.type} protocol{assignor}"]
     if any(each.lag is not None for each in lags):
-        parts.append(_behind(lags))
-    return ", ".join(parts)
+        lines.append(_behind(lags))
+    return "\n".join(lines)
 
 
 def _behind(lags: list[PartitionLag]) -> str:
     lag, seconds = total_lag(lags), most_behind_s(lags)
     if lag == 0:
         return "nothing left to read"
-    time = f" ({duration_text(seconds)})" if seconds is not None else ""
-    return f"{plural(lag, 'record')} behind{time}"
+    age = f", the oldest for {duration_text(seconds)}" if seconds is not None else ""
+    return f"{plural(lag, 'record')} to read{age}"
 
 
 def remarks(group: Group, lags: list[PartitionLag]) -> list[str]:
@@ -62,6 +65,9 @@ def remarks(group: Group, lags: list[PartitionLag]) -> list[str]:
     )
     if skipped:
         found.append(f"Unread records were deleted by retention: {skipped}.")
+    uncommitted = places_text(each.partition for each in lags if each.committed is None)
+    if uncommitted:
+        found.append(f"Nothing committed yet, so not counted: {uncommitted}.")
     gone = places_text(each.partition for each in lags if each.span is None)
     if gone:
         found.append(f"No longer there: {gone}.")

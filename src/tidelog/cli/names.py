@@ -5,17 +5,19 @@ Whoever presses Tab waits, so a broker gets a second to answer; without one noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import typer
 
-from tidelog.model.settings import SETTINGS
+from tidelog.model.settings import SETTINGS, Setting
 
 if TYPE_CHECKING:
     from tidelog.client import Admin
 
 PATIENCE_S = 1.0
+
+_TOPIC_SETTINGS = [setting for setting in SETTINGS if setting.scope == "topic"]
 
 
 def topic_names(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -27,20 +29,25 @@ def group_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def topic_setting_names(incomplete: str) -> list[str]:
-    return [
-        setting.name
-        for setting in SETTINGS
-        if setting.scope == "topic" and setting.name.startswith(incomplete)
-    ]
+    return [setting.name for setting in _TOPIC_SETTINGS if setting.name.startswith(incomplete)]
 
 
 def topic_setting_pairs(incomplete: str) -> list[str]:
     """`retention.ms=`, and behind the `=` the values to choose from."""
-    name, equals, _value = incomplete.partition("=")
-    if not equals:
-        return [f"{each}=" for each in topic_setting_names(incomplete)]
-    choices = next((setting.choices for setting in SETTINGS if setting.name == name), ())
-    pairs = [f"{name}={choice}" for choice in choices]
+    return _pairs(incomplete, _TOPIC_SETTINGS)
+
+
+def setting_pairs(incomplete: str) -> list[str]:
+    """The same of all settings: a node takes those of topics, too."""
+    return _pairs(incomplete, SETTINGS)
+
+
+def _pairs(incomplete: str, settings: Iterable[Setting]) -> list[str]:
+    pairs = [
+        f"{setting.name}={choice}"
+        for setting in settings
+        for choice in (setting.choices if "=" in incomplete else ("",))
+    ]
     return [pair for pair in pairs if pair.startswith(incomplete)]
 
 

@@ -85,7 +85,7 @@ def run(arguments: list[str]) -> int:
 
 def parse_options(arguments: list[str]) -> ServeOptions:
     """What the command line and its configuration file ask for, or `UsageError`."""
-    given = vars(_parser().parse_args(arguments))
+    given = vars(parser().parse_args(arguments))
     from_file = _read_config(given.pop("config"))
     file_settings = _flattened(from_file.pop("settings", {}))
     command_settings = dict(_pair(text) for text in given.pop("set"))
@@ -107,15 +107,16 @@ def parse_options(arguments: list[str]) -> ServeOptions:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def parser() -> argparse.ArgumentParser:
+    """All options of `tidelog serve`."""
+    made = _Parser(
         prog="tidelog serve",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--data-dir", metavar="DIR", help="where everything is kept (default: ./tidelog-data)")
     add(
         "--listen",
@@ -137,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a setting, by Kafka's name; may be repeated",
     )
-    return parser
+    return made
 
 
 def _read_config(path: Path | None) -> dict[str, Any]:

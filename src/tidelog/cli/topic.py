@@ -1,25 +1,39 @@
-"""`tidelog topic create|list|describe|delete`."""
+"""`tidelog topic create|list|describe|alter|delete|delete-records`."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from tidelog.cli.config import alter_settings, print_changes
+from tidelog.cli.delete_records import delete_records
+from tidelog.cli.failure import CommandFailed
+from tidelog.cli.names import topic_setting_names, topic_setting_pairs
 from tidelog.cli.options import AsJson, Bootstrap, TopicName, pairs
 from tidelog.cli.output import add_rows, emit_json, people, plural, table
+from tidelog.cli.topic_view import as_document, show_topic
 from tidelog.client import Admin, Connection
-from tidelog.client.admin import BROKER_DEFAULT, Offsets, Topic
+from tidelog.client.admin import BROKER_DEFAULT
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
-from tidelog.model.ids import TopicPartition
 
 app = typer.Typer(
-    help="Create, list, describe and delete topics.",
+    help="Create, list, describe, alter and delete topics.",
     rich_markup_mode="markdown",
     no_args_is_help=True,
     epilog="Example: `tidelog topic create orders --partitions 3`",
 )
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A topic setting; may be repeated.",
+        autocompletion=topic_setting_pairs,
+    ),
+]
 
 
 @app.command(epilog="Example: `tidelog topic create orders --partitions 3 --set flush.policy=os`")
@@ -44,10 +58,7 @@ def create(
             help="Copies; the node's default if left out.",
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A topic setting; may be repeated."),
-    ] = None,
+    settings: Settings = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -95,20 +106,85 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
 def describe(
     topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
 ) -> None:
-    """Show a topic's partitions: leader, replicas, where they begin and end."""
+    """Show a topic: its partitions, their offsets and sizes, and all its settings.
+
+    Settings of the topic's own come first. `tidelog config list` explains them.
+    """
     admin = Admin(Connection(bootstrap))
     found = admin.topic(topic)
     offsets = admin.offsets(found.topic_partitions)
-    rows = _partition_rows(found, offsets)
+    sizes = admin.sizes(found)
+    settings = admin.settings(topic)
     if as_json:
-        emit_json({"topic": found.name, "partitions": rows})
+        emit_json(as_document(found, offsets, sizes=sizes, settings=settings))
+    else:
+        show_topic(found, offsets, sizes=sizes, settings=settings)
+
+
+@app.command(
+    epilog="Example: `tidelog topic alter orders --partitions 6`\n\n"
+    "Settings: `tidelog topic alter orders --set retention.ms=3600000 --unset segment.ms`"
+)
+def alter(
+    topic: TopicName,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions", "-p", min=1, metavar="N", help="How many in all; never fewer than now."
+        ),
+    ] = None,
+    settings: Settings = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset",
+            metavar="NAME",
+            help="Take the topic's own value away; may be repeated.",
+            autocompletion=topic_setting_names,
+        ),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Give a topic more partitions, or other settings. It goes on working meanwhile.
+
+    With more partitions, a key may go to another partition than before.
+    """
+    changes: dict[str, str | None] = {**pairs(settings or [], option="--set")}
+    for name in unset or []:
+        if name in changes:
+            raise typer.BadParameter(f"{name} can't be both set and unset", param_hint="--unset")
+        changes[name] = None
+    if partitions is None and not changes:
+        raise typer.BadParameter("nothing to alter: give --partitions, --set or --unset")
+    admin = Admin(Connection(bootstrap))
+    before = len(admin.topic(topic).partitions)
+    if partitions is not None and partitions < before:
+        raise CommandFailed(
+            f"topic {topic!r} has {plural(before, 'partition')}, and partitions can't be taken "
+            "away: make a new topic with fewer"
+        )
+    if changes:
+        alter_settings(admin, topic, changes)
+    if partitions is not None and partitions > before:
+        admin.add_partitions(topic, total=partitions)
+    _show_altered(admin, topic, before=before, changes=changes, as_json=as_json)
+
+
+def _show_altered(
+    admin: Admin, topic: str, *, before: int, changes: dict[str, str | None], as_json: bool
+) -> None:
+    now = len(admin.topic(topic).partitions)
+    settings = admin.settings(topic)
+    if as_json:
+        values = {name: settings[name].value for name in changes if name in settings}
+        emit_json({"topic": topic, "partitions": now, "settings": values})
         return
-    made = table("#Partition", "#Leader", "~Replicas", "~In sync", "#Start", "#End", "#Records")
-    cells = (
-        [", ".join(map(str, cell)) if isinstance(cell, list) else cell for cell in row.values()]
-        for row in rows
-    )
-    people().print(add_rows(made, cells))
+    print_changes(topic, {name: settings[name] for name in changes if name in settings})
+    if now != before:
+        people().print(f"{topic}: {before:,} → {plural(now, 'partition')}", soft_wrap=True)
+    elif not changes:
+        people().print(f"{topic}: has {plural(now, 'partition')} already", soft_wrap=True)
 
 
 @app.command(epilog="Example: `tidelog topic delete orders --yes`")
@@ -134,19 +210,8 @@ def delete(
         people().print(f"deleted topic {topic}", soft_wrap=True)
 
 
-def _partition_rows(topic: Topic, offsets: dict[TopicPartition, Offsets]) -> list[dict[str, Any]]:
-    rows = []
-    for partition in topic.partitions:
-        span = offsets[TopicPartition(topic.name, partition.number)]
-        rows.append(
-            {
-                "partition": partition.number,
-                "leader": partition.leader,
-                "replicas": list(partition.replicas),
-                "in_sync": list(partition.in_sync),
-                "start_offset": span.start,
-                "end_offset": span.end,
-                "records": span.records,
-            }
-        )
-    return rows
+app.command(
+    "delete-records",
+    epilog="Example: `tidelog topic delete-records orders --before 30d`\n\n"
+    "Empty it, for real: `tidelog topic delete-records orders --before end --yes`",
+)(delete_records)

@@ -32,12 +32,15 @@ from tidelog.groups.records import (
     ConsumerKey,
     record,
 )
+from tidelog.groups.settings import IMPATIENT_HEARTBEAT_INTERVAL_MS, SMALL_GROUP
 from tidelog.groups.subscriptions import fingerprint, resolve_regex, topic_ids, topics_of
 from tidelog.groups.timers import TimerKey
 from tidelog.model.clock import Now
 
 REVOCATION = "revocation"
 """The time in which a member must have given up what it has to."""
+ASSIGNMENT = "assignment"
+"""Until then, a large group keeps the target that it has."""
 CLASSIC_JOIN = "classic join"
 """The time in which a member of the classic protocol that was told to join again must do so."""
 CLASSIC_SYNC = "classic sync"
@@ -139,9 +142,10 @@ class ConsumerDraft:
                 self.emit(key, value)
 
     def update_target(self) -> None:
-        """Compute the target assignment for the present epoch, unless it is there."""
+        """Compute the target assignment for the present epoch, unless it is there, or one has just
+        been computed and the group is so large that this takes time."""
         group = self.group
-        if group.target_epoch >= group.epoch:
+        if group.target_epoch >= group.epoch or not self._may_assign():
             return
         topics = self.desk.topics
         subscribers = {
@@ -166,6 +170,16 @@ class ConsumerDraft:
                 assignment_epoch=group.epoch, assignment_timestamp=self.now.wall_ms
             ),
         )
+
+    def _may_assign(self) -> bool:
+        size = len(self.group.members)
+        if size <= SMALL_GROUP:
+            return True
+        key = TimerKey(ASSIGNMENT, self.group_id)
+        if key in self.desk.timers:
+            return False
+        self.desk.timers.arm(key, self.now.monotonic_ms + size)
+        return True
 
     def assignor(self) -> str:
         """The one most members ask for; the first of the settings' if nobody asks."""
@@ -196,6 +210,14 @@ class ConsumerDraft:
         ):
             self.arm(REVOCATION, group.members[member_id].rebalance_timeout_ms, member_id)
         return current
+
+    def heartbeat_interval_ms(self, current: Current) -> int:
+        """When the member is to come again."""
+        interval_ms = self.desk.settings.group_consumer_heartbeat_interval_ms
+        is_waiting = current.state is MemberState.UNRELEASED_PARTITIONS
+        if is_waiting and len(self.group.members) <= SMALL_GROUP:
+            return min(interval_ms, IMPATIENT_HEARTBEAT_INTERVAL_MS)
+        return interval_ms
 
     # Timers.
 

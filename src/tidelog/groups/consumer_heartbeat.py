@@ -242,7 +242,7 @@ def _answer(
     return ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=current.epoch,
-        heartbeat_interval_ms=draft.desk.settings.group_consumer_heartbeat_interval_ms,
+        heartbeat_interval_ms=draft.heartbeat_interval_ms(current),
         assignment=_assignment(current.assigned) if is_news else None,
     )
 

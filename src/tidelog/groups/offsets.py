@@ -118,9 +118,6 @@ class Offsets:
         """The caller has been found entitled to commit."""
         records: list[GroupRecord] = []
         response = OffsetCommitResponse(topics=[])
-        expiry = (
-            wall_ms + request.retention_time_ms if request.retention_time_ms >= 0 else NO_EXPIRY
-        )
         for topic in request.topics:
             name, topic_id = self._resolve(topic)
             answers = []
@@ -130,14 +127,7 @@ class Offsets:
                     key = OffsetCommitKey(
                         group=request.group_id, topic=name, partition=partition.partition_index
                     )
-                    value = OffsetCommitValue(
-                        offset=partition.committed_offset,
-                        leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.committed_metadata or "",
-                        commit_timestamp=wall_ms,
-                        expire_timestamp=expiry,
-                        topic_id=topic_id,
-                    )
+                    value = _committed(request, partition, topic_id=topic_id, wall_ms=wall_ms)
                     records.append(record(key, value))
                 answers.append(
                     OffsetCommitResponsePartition(
@@ -281,3 +271,21 @@ class Offsets:
             if partition.topic not in subscribed
             and now_ms - committed.commit_timestamp >= retention_ms
         ]
+
+
+def _committed(
+    request: OffsetCommitRequest,
+    partition: OffsetCommitRequestPartition,
+    *,
+    topic_id: UUID,
+    wall_ms: int,
+) -> OffsetCommitValue:
+    retention_ms = request.retention_time_ms
+    return OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=wall_ms,
+        expire_timestamp=wall_ms + retention_ms if retention_ms >= 0 else NO_EXPIRY,
+        topic_id=topic_id,
+    )

@@ -10,6 +10,15 @@ MAX_PENDING_MEMBERS = 10_000
 """Member ids of one group that were given out and not used yet. Beyond it, joiners hear an error
 they retry: a flood of half-made joins must not fill the memory."""
 
+SMALL_GROUP = 50
+"""Up to this many members a new target assignment costs next to nothing, and is computed whenever
+it is due. Beyond, at most once in as many milliseconds as there are members: when a thousand
+members start at once, it is not computed a thousand times."""
+
+IMPATIENT_HEARTBEAT_INTERVAL_MS = 500
+"""What a member of a small group is asked for while it waits for partitions that others have to
+give up first: it should not wait for them longer than they take."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:

@@ -104,7 +104,8 @@ class Cleaning:
                 break
             self._log.sync()
             next(self._machine, None)
-        assert not self.is_swapping, "a full disk leaves a replacement half done"
+        if self.is_swapping:
+            raise DiskFull("a replacement of segments waits for room; the next start finishes it")
         self._machine.close()
         if self._unfinished is not None:
             self._log.directory.delete_cleaned(self._unfinished)

@@ -427,6 +427,8 @@ class Log:
             self.roll()
         if plan.number:
             self.advance_start(Offset(self._bases[first + plan.number]))
+        elif is_emptied:
+            self.follow_start()
         return plan.number or int(is_emptied)
 
     def cleanable(self, now_ms: int, limit_offset: Offset) -> float | None:

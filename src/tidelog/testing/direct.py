@@ -23,19 +23,31 @@ from tidelog.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tidelog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.wire.records import Record, decode_records, encode_batch
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
 
-_VERSIONS = {ProduceRequest: 9, FetchRequest: 12, MetadataRequest: 8, CreateTopicsRequest: 5}
+_VERSIONS = {
+    ProduceRequest: 9,
+    FetchRequest: 12,
+    ListOffsetsRequest: 5,
+    MetadataRequest: 8,
+    CreateTopicsRequest: 5,
+}
 """The newest that name topics by name and need no further request."""
 
 _LENGTH = struct.Struct(">i")
 _TIMEOUT_S = 30.0
 _MAX_BYTES = 64 * 1024 * 1024
 _BROKER_DEFAULT = -1
+_EARLIEST = -2
 
 
 class DirectClient:
@@ -84,12 +96,9 @@ class DirectClient:
 
     def records(self, topic: str, partition: int) -> Iterator[Message]:
         """All that a consumer could read now."""
-        offset = 0
+        offset = self._earliest_offset(topic, partition)
         while True:
             row = self._fetch(topic, partition, offset)
-            if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < row.log_start_offset:
-                offset = row.log_start_offset
-                continue
             _check(row.error_code, f"reading {topic!r}")
             start = offset
             for header, batch in iter_batches(memoryview(row.records or b"")):
@@ -99,6 +108,16 @@ class DirectClient:
                     yield from (_message(topic, partition, r) for r in found if r.offset >= start)
             if offset == start or offset >= row.high_watermark:
                 return
+
+    def _earliest_offset(self, topic: str, partition: int) -> int:
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=_EARLIEST)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]
+        )
+        row = self._ask(request).topics[0].partitions[0]
+        _check(row.error_code, f"looking up where {topic!r} begins")
+        offset: int = row.offset
+        return offset
 
     def _fetch(self, topic: str, partition: int, offset: int) -> Any:
         wanted = FetchPartition(

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from random import SystemRandom
@@ -25,14 +26,14 @@ from tidelog.testing.disk import FillableDisk, Room
 from tidelog.testing.faults import Delay, Fault, Faults, Loss, Refusal, error_named
 from tidelog.testing.gate import Gate
 from tidelog.testing.node_error import NodeError
-from tidelog.testing.thread import ServiceThread
+from tidelog.testing.thread import PATIENCE_S, ServiceThread
 from tidelog.wire.records import Record
 
 Setting = str | int | float | bool
 
 _HOST = "127.0.0.1"
-_TICKS_PER_ADVANCE = 1000
-"""A limit to what can be due at one moment; more would mean a deadline that never passes."""
+_SOON_MS = 10
+"""Work in slices, such as compaction, is due again a little later: `advance` waits for that."""
 
 
 class Node:
@@ -166,7 +167,8 @@ class Node:
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
-        """Move the node's clocks, and do what has become due: timeouts, retention, long polls.
+        """Move the node's clocks, and return when what has become due is done: timeouts, long
+        polls, retention, compaction.
 
         Clients keep their own time: the records they send carry it, and a member of a group whose
         session is over by the node's clock has to join again.
@@ -174,7 +176,7 @@ class Node:
         total_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
         self._clock.advance(round(total_s * 1000))
         if self.is_running:
-            self._thread.call(self._catch_up)
+            self._catch_up()
 
     # --- life and death -----------------------------------------------------------------------
 
@@ -246,12 +248,24 @@ class Node:
         self._gate = Gate(node, self._faults)
         return self._gate
 
-    def _catch_up(self, service: Service) -> None:
-        for _ in range(_TICKS_PER_ADVANCE):
-            service.wake()
+    def _catch_up(self) -> None:
+        """Until nothing is due, nor will be at once, and what was written by then is flushed."""
+        self._thread.call(Service.wake)
+        flushing = self._machine.node.state.flushing
+        under_way = self._thread.call(lambda _: flushing.under_way)
+        enough = 0 if under_way is None else under_way.number + 1
+
+        def is_settled(service: Service) -> bool:
             deadline_ms = self._machine.next_deadline()
-            if deadline_ms is None or deadline_ms > self._clock().monotonic_ms:
-                return
+            is_due = (
+                deadline_ms is not None and deadline_ms <= self._clock().monotonic_ms + _SOON_MS
+            )
+            now_under_way = flushing.under_way
+            return not is_due and (now_under_way is None or now_under_way.number > enough)
+
+        give_up = time.monotonic() + PATIENCE_S
+        while not self._thread.call(is_settled) and time.monotonic() < give_up:
+            time.sleep(0.001)
 
     def _need_to_answer(self) -> None:
         """A node that is down or paused is said to be, instead of waited for."""

@@ -355,3 +355,28 @@ def test_offsets_are_kept_for_the_retention_after_the_last_member_left() -> None
     driver.advance(20_000)
     assert driver.committed() == (-1, "")
     assert driver.newer_state() == "Dead"
+
+
+def test_a_member_that_waits_for_others_is_asked_to_come_again_soon() -> None:
+    driver = GroupDriver()
+    driver.enter("a")
+    assert driver.enter("b").heartbeat_interval_ms == 500
+    driver.pulse("a", 1)
+    assert driver.pulse("a", 1, owned={"orders": [0, 1]}).heartbeat_interval_ms == 5_000
+    assert driver.pulse("b", 2).heartbeat_interval_ms == 5_000
+
+
+def test_a_large_group_is_not_assigned_anew_for_every_member_that_comes() -> None:
+    driver = GroupDriver(FixedTopics(orders=60))
+    names = [f"m{number:02}" for number in range(60)]
+    epochs = {name: driver.enter(name).member_epoch for name in names}
+    assert epochs["m59"] == epochs["m50"] == 51
+    assert driver.newer_state() == "Assigning"
+    driver.advance(60)
+    for _ in range(3):
+        for name in names:
+            owned = driver.has("g", name)
+            epochs[name] = driver.pulse(name, epochs[name], owned=owned).member_epoch
+    assert driver.newer_state() == "Stable"
+    assert set(epochs.values()) == {60}
+    assert all(sum(map(len, driver.has("g", name).values())) == 1 for name in names)

@@ -90,7 +90,10 @@ def settle(log: Log) -> None:
 
 
 def close_segment(log: Log) -> None:
+    """And let the mark on disk say so, as it does a second later."""
     log.roll()
+    settle(log)
+    log.checkpoint()
     settle(log)
 
 

@@ -1,0 +1,77 @@
+"""A topic as people and programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidelog.cli.config import print_values, setting_rows
+from tidelog.cli.output import add_rows, people, plural, size_text, table
+from tidelog.client.admin import Offsets, Partition, Topic, TopicSetting
+from tidelog.model.ids import TopicPartition
+
+Spans = Mapping[TopicPartition, Offsets]
+Sizes = Mapping[TopicPartition, int]
+
+
+def show_topic(
+    topic: Topic, offsets: Spans, *, sizes: Sizes, settings: Mapping[str, TopicSetting]
+) -> None:
+    """A line that says it all, the partitions, the settings."""
+    console = people()
+    records = sum(span.records for span in offsets.values())
+    parts = [plural(len(topic.partitions), "partition"), plural(records, "record")]
+    if sizes:
+        parts.append(size_text(sum(sizes.values())))
+    if topic.replication_factor > 1:
+        parts.append(f"{topic.replication_factor} copies of each")
+    console.print(f"{topic.name}: {', '.join(parts)}")
+    console.print()
+    has_copies = topic.replication_factor > 1
+    copies = ["~Replicas", "~In sync"] if has_copies else []
+    made = table("#Partition", "#Leader", *copies, "#Start", "#End", "#Records", "#Size")
+    rows = (
+        (
+            partition.number,
+            partition.leader if partition.leader >= 0 else "none",
+            *([_listed(partition.replicas), _listed(partition.in_sync)] if has_copies else []),
+            *offsets[place],
+            offsets[place].records,
+            size_text(sizes[place]) if place in sizes else None,
+        )
+        for place, partition in _placed(topic)
+    )
+    console.print(add_rows(made, rows))
+    console.print()
+    print_values(settings)
+
+
+def as_document(
+    topic: Topic, offsets: Spans, *, sizes: Sizes, settings: Mapping[str, TopicSetting]
+) -> dict[str, Any]:
+    """All of it, for programs."""
+    return {
+        "topic": topic.name,
+        "partitions": [
+            {
+                "partition": partition.number,
+                "leader": partition.leader,
+                "replicas": list(partition.replicas),
+                "in_sync": list(partition.in_sync),
+                "start_offset": offsets[place].start,
+                "end_offset": offsets[place].end,
+                "records": offsets[place].records,
+                "size_bytes": sizes.get(place),
+            }
+            for place, partition in _placed(topic)
+        ],
+        "settings": setting_rows(settings),
+    }
+
+
+def _listed(node_ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, node_ids))
+
+
+def _placed(topic: Topic) -> list[tuple[TopicPartition, Partition]]:
+    return list(zip(topic.topic_partitions, topic.partitions, strict=True))
