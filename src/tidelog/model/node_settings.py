@@ -39,6 +39,16 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         doc="A longer request is refused and its connection closed.",
     ),
     Setting(
+        "queued.max.request.bytes",
+        "node",
+        536_870_912,
+        low=1_048_576,
+        high=INT64_MAX,
+        unit="bytes",
+        doc="Memory for requests over 1 MB on their way in, all connections together; further ones "
+        "are not read until there is room. At least one request of the largest size always has it.",
+    ),
+    Setting(
         "socket.send.buffer.bytes",
         "node",
         102_400,
@@ -235,6 +245,7 @@ class NodeSettings:
     auto_create_topics_enable: bool
     max_partitions: int
     socket_request_max_bytes: int
+    queued_max_request_bytes: int
     socket_send_buffer_bytes: int
     max_connections: int
     connections_max_idle_ms: int

@@ -19,6 +19,7 @@ from tidelog.broker.effects import Part
 from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.ids import ConnectionId
 from tidelog.runtime.file_disk import OpenFile
+from tidelog.runtime.receive_pool import LARGE_REQUEST_BYTES, ReceivePool
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.frames import FrameBuffer
 
@@ -53,6 +54,7 @@ class SocketConnection:
         connection_id: ConnectionId,
         *,
         max_frame_bytes: int,
+        pool: ReceivePool,
         on_frame: Callable[[ConnectionId, memoryview], None],
         on_lost: Callable[[ConnectionId, str], None],
     ) -> None:
@@ -64,6 +66,9 @@ class SocketConnection:
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._output: deque[Part] = deque()
+        self._pool = pool
+        self._reserved_bytes = 0
+        self._is_starved = False
         self._is_paused = False
         self._is_reading = False
         self._is_writing = False
@@ -84,7 +89,13 @@ class SocketConnection:
         self._loop.call_soon(self._deliver)
 
     def _update_reading(self) -> None:
-        wanted = not (self._is_paused or self._output or self._is_closing or self._is_closed)
+        wanted = not (
+            self._is_paused
+            or self._output
+            or self._is_starved
+            or self._is_closing
+            or self._is_closed
+        )
         if wanted and not self._is_reading:
             self._loop.add_reader(self._fd, self._on_readable)
         elif self._is_reading and not wanted:
@@ -117,7 +128,33 @@ class SocketConnection:
             log.info("connection %d closed: %s", self.connection_id, error)
             self._lose(str(error))
             return
+        self._make_reservation()
         self._update_reading()
+
+    def _make_reservation(self) -> None:
+        """A large request is read on only with room for all of it."""
+        wanted = self._frames.expected_bytes
+        if wanted == self._reserved_bytes or self._is_starved:
+            return
+        self._return_reservation()
+        if wanted > LARGE_REQUEST_BYTES and not self._is_closed:
+            if self._pool.take(wanted, self._on_room):
+                self._reserved_bytes = wanted
+            else:
+                self._is_starved = True
+
+    def _on_room(self) -> bool:
+        if self._is_closed:
+            return False
+        self._is_starved = False
+        self._reserved_bytes = self._frames.expected_bytes
+        self._update_reading()
+        return True
+
+    def _return_reservation(self) -> None:
+        reserved, self._reserved_bytes = self._reserved_bytes, 0
+        if reserved:
+            self._pool.give_back(reserved)
 
     # --- out ----------------------------------------------------------------------------------
 
@@ -224,6 +261,7 @@ class SocketConnection:
             self._loop.remove_writer(self._fd)
             self._is_writing = False
         self._socket.close()
+        self._return_reservation()
         self._on_lost(self.connection_id, reason)
 
 

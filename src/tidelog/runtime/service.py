@@ -47,6 +47,7 @@ from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
+from tidelog.runtime.receive_pool import ReceivePool
 
 log = logging.getLogger("tidelog")
 
@@ -117,6 +118,9 @@ class Service:
         self._connections: dict[ConnectionId, SocketConnection] = {}
         self._next_connection = 1
         self._max_connections = min(self._settings.max_connections, connection_room())
+        self._receive_pool = ReceivePool(
+            max(self._settings.queued_max_request_bytes, self._settings.socket_request_max_bytes)
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
         self._flusher = Flusher(self._flush_done_in_thread)
@@ -207,6 +211,7 @@ class Service:
             sock,
             connection_id,
             max_frame_bytes=self._settings.socket_request_max_bytes,
+            pool=self._receive_pool,
             on_frame=self._on_frame,
             on_lost=self._on_lost,
         )

@@ -107,6 +107,11 @@ class FrameBuffer:
         return self._end - self._start
 
     @property
+    def expected_bytes(self) -> int:
+        """Of the frame that is under way, all of it; 0 while there is none or it is not known."""
+        return self._expected
+
+    @property
     def capacity(self) -> int:
         """Bytes of memory held."""
         return self._capacity
