@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check static serve bench sim kcat clean
+.PHONY: help setup demo test check static serve bench sim docs kcat clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ bench: .make/setup ## measure throughput and latency on this machine
 
 sim: .make/setup ## run simulated nodes with faults
 	@$(BIN)/tidelog sim run
+
+docs: .make/setup ## write docs/settings.md from the settings tables
+	@$(BIN)/tidelog config list --markdown >docs/settings.md
 
 check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
 	@echo "== house rules and unit tests"

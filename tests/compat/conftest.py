@@ -15,10 +15,16 @@ MakeTopic = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def shared_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
-    """A node that all tests of a file use. No test may stop it; it must be well at the end."""
+def shared_node(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[RunningNode]:
+    """A node that all tests of a file use. No test may stop it; it must be well at the end.
+
+    A file that needs other settings names them in `NODE_ARGUMENTS`.
+    """
     with node_starter() as start:
-        node = start(tmp_path_factory.mktemp("node") / "data")
+        arguments = getattr(request.module, "NODE_ARGUMENTS", ())
+        node = start(tmp_path_factory.mktemp("node") / "data", *arguments)
         yield node
         assert node.stop() == 0, node.log
         assert "Traceback" not in node.log, node.log

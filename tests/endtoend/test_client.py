@@ -253,6 +253,15 @@ def test_a_topics_life(node: Node) -> None:
             admin.topic("orders")
 
 
+def test_records_before_an_offset_are_deleted(node: Node) -> None:
+    node.produce("orders", "a", "b", "c")
+    place = TopicPartition("orders", 0)
+    with tidelog.Admin(node.bootstrap) as admin:
+        assert admin.delete_records({place: 2}) == {place: 2}
+        assert admin.offsets([place]) == {place: (2, 3)}
+    assert [message.text for message in read(node, "orders")] == ["c"]
+
+
 def test_a_topics_settings_are_told_with_their_source(node: Node) -> None:
     with tidelog.Admin(node.bootstrap) as admin:
         admin.create_topic("orders", settings={"retention.ms": "60000"})

@@ -224,6 +224,15 @@ def test_an_admin_call_is_refused_in_its_own_shape(node: Node) -> None:
         node.records("forbidden")
 
 
+def test_a_client_that_is_too_new_asks_again_in_the_oldest_version(node: Node) -> None:
+    fault = node.fail("ApiVersions", error="UNSUPPORTED_VERSION", times=2)
+    sender = Sender(node)
+    sender.send("a")
+    sender.wait()
+    assert fault.hits == 2
+    assert values(node) == ["a"]
+
+
 def test_a_refusal_waits_for_its_turn(node: Node, pipe: Pipe) -> None:
     node.fail("Metadata", error="LEADER_NOT_AVAILABLE")
     first = pipe.ask(long_poll())

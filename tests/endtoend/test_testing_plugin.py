@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import tidelog
+from tidelog.testing import plugin
 
 pytest_plugins = ["pytester"]
 
@@ -20,6 +22,12 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(Path(tidelog.__file__).parents[1]))
     return pytester
+
+
+def test_the_project_offers_the_plugin_to_pytest() -> None:
+    project_file = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    declared = tomllib.loads(project_file.read_text())["project"]["entry-points"]["pytest11"]
+    assert declared == {"tidelog": plugin.__name__}
 
 
 def test_each_test_gets_a_node_of_its_own(project: pytest.Pytester) -> None:

@@ -67,8 +67,8 @@ def _load(name: str) -> Any:
 
 
 def _tidy_help(command: Any) -> None:
-    """Leave out of `--help` what helps nobody: a second way to install completion, and that a
-    flag has no value."""
+    """Leave out of `--help` what helps nobody: a second way to install completion, that a flag
+    has no value, and of which Python type an argument is."""
     _tidy_help_option(command)
     command.params = [
         parameter
@@ -78,8 +78,14 @@ def _tidy_help(command: Any) -> None:
     for parameter in command.params:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""
+        if parameter.param_type_name == "argument":
+            parameter.display_type_rich = _nothing
     for child in getattr(command, "commands", {}).values():
         _tidy_help(child)
+
+
+def _nothing(ctx: Any) -> None:
+    """Stands where a type would be shown."""
 
 
 def _tidy_help_option(command: Any) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import get_completion_script
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 PROGRAM = "tidelog"
 VARIABLE = "_TIDELOG_COMPLETE"

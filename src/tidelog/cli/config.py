@@ -114,8 +114,8 @@ def set_values(
     changes: Annotated[
         list[str],
         typer.Argument(
-            metavar="KEY=VALUE...",
-            help="What to set.",
+            metavar="KEY=VALUE",
+            help="What to set; one or more.",
             autocompletion=topic_setting_pairs,
         ),
     ],
@@ -133,7 +133,9 @@ def unset(
     name: OwnerName,
     keys: Annotated[
         list[str],
-        typer.Argument(metavar="KEY...", help="Which.", autocompletion=topic_setting_names),
+        typer.Argument(
+            metavar="KEY", help="Which; one or more.", autocompletion=topic_setting_names
+        ),
     ],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,

@@ -42,8 +42,8 @@ def consume(
     topics: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOPIC...",
-            help="Which topics; with --group also a pattern, as '^orders.*'.",
+            metavar="TOPIC",
+            help="One or more; with --group also a pattern, as '^orders.*'.",
             autocompletion=topic_names,
         ),
     ],

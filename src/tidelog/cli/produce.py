@@ -74,7 +74,7 @@ def produce(
     ] = None,
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-K", help="A line is KEY, this, VALUE."),
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="A line is KEY, this, VALUE."),
     ] = None,
     header: Annotated[
         list[str] | None,

@@ -14,8 +14,8 @@ _HEAD = """\
 # Settings
 
 Generated from the tables in `src/tidelog/model`: change a row there, then run `make docs`.
-Names, units and defaults are Kafka's where Kafka has the setting; where ours differs, the row
-says why. `tidelog config list` shows the same in a terminal.
+Names and units are Kafka's where Kafka has the setting, and so are nearly all defaults.
+`tidelog config list` shows the same in a terminal.
 """
 
 _SECTIONS: tuple[tuple[Scope, str], ...] = (

@@ -33,9 +33,9 @@ Assignor = Callable[[Subscribers, Counts], dict[str, Partitions]]
 def assign_uniform(subscribers: Subscribers, counts: Counts) -> dict[str, Partitions]:
     if not subscribers:
         return {}
-    interests = {subscriber.topic_ids for subscriber in subscribers.values()}
-    if len(interests) == 1:
-        return _assign_alike(subscribers, _all_partitions(next(iter(interests)), counts))
+    first = next(iter(subscribers.values())).topic_ids
+    if all(subscriber.topic_ids == first for subscriber in subscribers.values()):
+        return _assign_alike(subscribers, _all_partitions(first, counts))
     return _assign_unlike(subscribers, counts)
 
 

@@ -26,6 +26,7 @@ from tidelog.groups.views import describe_classic, describe_consumer, refused_co
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.delete_groups import DeletableGroupResult
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
@@ -44,12 +45,20 @@ _LONG_AGO = float("-inf")
 class Coordinator:
     """Groups and offsets. See the package for what is recorded and what is not."""
 
-    def __init__(self, settings: GroupSettings, random: Random, topics: Topics) -> None:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        random: Random,
+        topics: Topics,
+        *,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+    ) -> None:
         self._settings = settings
         self._topics = topics
         self._timers = Timers()
         self._desk = Desk(settings, random, self._timers, topics)
         self._groups = Registry(self._desk)
+        self._fences_commits = Safeguard.GENERATION_FENCE in safeguards
         self._waiting: dict[int, str] = {}
         """The group at which each waiting request waits."""
         self._topics_seen = topics.version
@@ -139,7 +148,7 @@ class Coordinator:
     def offset_commit(self, now: Now, ticket: int, request: OffsetCommitRequest) -> Decision:
         decision = Decision()
         error = self._groups.check_commit(now, request)
-        if error is not ErrorCode.NONE:
+        if error is not ErrorCode.NONE and self._fences_commits:
             decision.reply(ticket, refused_commit(request, error))
             return decision
         decision.records, response = self._groups.offsets.commit(

@@ -1,16 +1,13 @@
 """State diagrams (mermaid), drawn from the tables that the code documents its states with.
 
-`docs/rebalance.md` has them between marks; a test says whether they are current, and
-`python -m tidelog.groups.diagrams FILE` brings them up to date.
+`docs/rebalance.md` has them between marks, and a test says whether they are current.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from enum import Enum
-from pathlib import Path
 from typing import TypeVar
 
 from tidelog.groups import consumer_group, group
@@ -72,12 +69,3 @@ def up_to_date(document: str) -> str:
         text = f"{begin}\n{diagram}\n{end}"
         document = place.sub(lambda _, text=text: text, document)  # type: ignore[misc]
     return document
-
-
-def main() -> None:
-    path = Path(sys.argv[1])
-    path.write_text(up_to_date(path.read_text()))
-
-
-if __name__ == "__main__":
-    main()

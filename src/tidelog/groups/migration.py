@@ -205,12 +205,12 @@ def downgrade(draft: ConsumerDraft, leaving: list[str]) -> ClassicGroup:
     """The group as a classic one, in a rebalance. Its generation is the group's epoch, so that
     members who had reached it are asked to join again, and lose nothing."""
     before = draft.group
-    staying = {
-        member_id: member
+    sides = {
+        member_id: member.classic
         for member_id, member in before.members.items()
         if member_id not in leaving and member.classic is not None
     }
-    sides = {member_id: m.classic for member_id, m in staying.items() if m.classic is not None}
+    staying = {member_id: before.members[member_id] for member_id in sides}
     protocol = choose_protocol([side.protocols for side in sides.values()])
     members = {
         member_id: Member(

@@ -48,6 +48,8 @@ class Appended(NamedTuple):
     last_offset: Offset = NO_OFFSET
     log_start_offset: Offset = NO_OFFSET
     is_duplicate: bool = False
+    append_time_ms: int = NO_TIMESTAMP
+    """Of a topic that dates its records itself, what they were dated."""
 
 
 class UnderWay(Protocol):
@@ -107,8 +109,9 @@ class Log:
         self.settings = self.directory.settings = settings
         self._active.indexes.interval_bytes = settings.index_interval_bytes
         self._styling: Styling | None = styling_of(settings)
-        is_dated_here = self._styling is not None and self._styling.dates_appends
-        self._ahead_ms = INT64_MAX if is_dated_here else settings.message_timestamp_after_max_ms
+        self._dates_appends = self._styling is not None and self._styling.dates_appends
+        ahead_ms = settings.message_timestamp_after_max_ms
+        self._ahead_ms = INT64_MAX if self._dates_appends else ahead_ms
         self._segment_ms = settings.segment_ms
         if settings.is_compacted:
             self._segment_ms = min(settings.segment_ms, settings.max_compaction_lag_ms)
@@ -172,7 +175,8 @@ class Log:
         self._bytes_since_snapshot += len(records)
         self._is_clean = False
         first, last = Offset(base_offset), Offset(offset - 1)
-        return Appended(ErrorCode.NONE, first, last, self.log_start_offset)
+        append_time_ms = now_ms if self._dates_appends else NO_TIMESTAMP
+        return Appended(ErrorCode.NONE, first, last, self.log_start_offset, False, append_time_ms)
 
     def _stamp(
         self, records: memoryview, headers: list[BatchHeader], leader_epoch: LeaderEpoch

@@ -52,6 +52,8 @@ class MarkFile:
         """The last write is durable, so the other slot may be written."""
         self.is_damaged = False
         """There was a mark, and it can't be read any more."""
+        self.sure_start = 0
+        """The log start in both slots: one that is lost with the power leaves at least this."""
         self._disk = disk
         self._file: File | None = None
 
@@ -66,6 +68,8 @@ class MarkFile:
         marks = [mark for mark in map(_decoded, slots) if mark is not None]
         # A first mark may be torn by a crash like any write: then the other slot is still blank.
         self.is_damaged = not marks and all(slot.strip(b"\0") for slot in slots)
+        if len(marks) == len(slots):
+            self.sure_start = min(mark.log_start_offset for mark in marks)
         return max(marks, default=None)
 
     def create(self) -> None:

@@ -40,6 +40,8 @@ def load(home: PartitionDirectory, *, clean: bool) -> LogState:
     mark = home.mark_file.load()
     if not bases and mark is None:
         return create(home)
+    if mark is not None and mark.log_start_offset > home.mark_file.sure_start:
+        home.mark_file.settle()  # it may be in the cache only, and readers will be told
     doomed = _below_start(bases, mark)
     bases = bases[len(doomed) :]
     state = None

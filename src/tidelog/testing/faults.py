@@ -25,7 +25,7 @@ from tidelog.broker.state import CLOSE, BrokerState, Call
 from tidelog.model.errors import ErrorCode
 from tidelog.testing.refusal import refusal
 from tidelog.wire.messages.produce import ProduceRequest
-from tidelog.wire.requests import RequestHeader
+from tidelog.wire.requests import API_VERSIONS, RequestHeader
 
 TEST_CLIENT_ID = "tidelog-testing"
 
@@ -116,6 +116,9 @@ class Faults:
                 return handler(state, call, request)
             if isinstance(request, ProduceRequest) and request.acks == 0:
                 return CLOSE
+            if header.api_key == API_VERSIONS and struck.error is ErrorCode.UNSUPPORTED_VERSION:
+                # A client that asks too new a version can be sure of reading the oldest answer.
+                header = call.slot.header = header._replace(api_version=0)
             return refusal(header, request, struck.error)
 
         return handle

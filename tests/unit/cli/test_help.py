@@ -10,7 +10,11 @@ from tidelog.cli.app import NOUNS
 
 COMMANDS = [
     *((noun.name,) for noun in NOUNS),
-    *(("topic", verb) for verb in ("create", "list", "describe", "delete")),
+    *(("topic", verb) for verb in ("create", "list", "describe", "alter", "delete")),
+    ("topic", "delete-records"),
+    *(("group", verb) for verb in ("list", "describe", "reset-offsets", "delete-offsets")),
+    ("group", "delete"),
+    *(("config", verb) for verb in ("list", "describe", "set", "unset")),
 ]
 
 
@@ -43,3 +47,9 @@ def test_the_version_is_one_line(tidelog: CommandLine) -> None:
 
 def test_the_installed_parts_can_be_read_by_a_program(tidelog: CommandLine) -> None:
     assert tidelog("version", "--json").json["tidelog"] == __version__
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_help_speaks_python(tidelog: CommandLine, command: tuple[str, ...]) -> None:
+    shown = tidelog(*command, "--help").output
+    assert [word for word in ("<bool>", "<str>", "<list", "TEXT...") if word in shown] == []

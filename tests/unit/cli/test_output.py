@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.cli.output import plural, shown, size_text, time_text
+from tidelog.cli.output import duration_text, plural, shown, size_text, time_text
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,24 @@ def test_one_record_is_not_one_records() -> None:
 def test_no_timestamp_is_a_dash() -> None:
     assert time_text(-1) == "-"
     assert len(time_text(1_700_000_000_000)) == len("2023-11-14 22:13:20")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.44, "0.4 s"),
+        (3, "3 s"),
+        (9.96, "10 s"),
+        (12.3, "12 s"),
+        (60, "1 min"),
+        (200, "3 min 20 s"),
+        (3600, "1 h"),
+        (3601, "1 h"),
+        (7500, "2 h 5 min"),
+        (86_400 * 7, "7 d"),
+        (100_000, "1 d 3 h"),
+    ],
+)
+def test_a_length_of_time_is_given_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

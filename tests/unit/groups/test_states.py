@@ -25,9 +25,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "rebalance.md"
 
 def test_the_diagrams_in_the_documentation_are_current() -> None:
     document = DOCUMENT.read_text()
-    assert diagrams.up_to_date(document) == document, (
-        "run python -m tidelog.groups.diagrams docs/rebalance.md"
-    )
+    assert diagrams.up_to_date(document) == document, "run python -m tests.unit.groups.test_states"
 
 
 def test_every_state_has_a_meaning_and_a_way_in() -> None:
@@ -91,3 +89,7 @@ def test_newer_groups_and_their_members_change_their_state_as_the_tables_say(see
                 groups.apply(key, value)
         assert groups.state is before or (before, groups.state) in consumer_group.TRANSITIONS
         before = groups.state
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(diagrams.up_to_date(DOCUMENT.read_text()))

@@ -88,22 +88,16 @@ def test_a_read_skips_what_was_emptied(sim_disk: SimDisk) -> None:
 def test_a_log_of_nothing_but_emptied_batches_is_served_as_such(sim_disk: SimDisk) -> None:
     """A reader must get on to the end somehow."""
     log = open_log(sim_disk, config=compacted())
-    append(log, keyed([(b"a", None)]))
-    append(log, keyed([(b"b", None)]))
-    close_segment(log)
-    clean(log)
-    append(log, keyed([(b"c", None)]))
-    close_segment(log)
-    clean(log, now_ms=NOW_MS + 5000)
-    log.configure(compacted(min_cleanable_dirty_ratio=0.0))
-    append(log, keyed([(b"c", None)]))
-    close_segment(log)
-    clean(log, now_ms=NOW_MS + 50_000)
-    span = read(log, 0, limit=2)
+    for now_ms in (NOW_MS, NOW_MS + 5000, NOW_MS + 10_000):
+        append(log, keyed([(b"a", None)]))
+        append(log, keyed([(b"b", None)]))
+        close_segment(log)
+        clean(log, now_ms=now_ms)
+    span = read(log, 0, limit=4)
     assert isinstance(span, FileSpan)
     headers = [header for header, _ in iter_batches(memoryview(span.read()))]
     assert [header.records_count for header in headers] == [0]
-    assert headers[-1].next_offset == 2
+    assert headers[-1].next_offset == 4
 
 
 def test_offsets_have_no_gaps_and_fillers_are_few(sim_disk: SimDisk) -> None:
@@ -322,7 +316,7 @@ def test_more_keys_than_memory_are_compacted_in_parts(sim_disk: SimDisk) -> None
     assert passes > 5
     assert max(sizes) <= 20
     assert latest(records_of(log)) == before
-    assert len(records_of(log)) == 100
+    assert len(records_of(log)) == len(before) > 90
 
 
 def test_a_step_does_about_as_much_as_it_may(sim_disk: SimDisk) -> None:
@@ -453,7 +447,7 @@ def test_a_truncation_gives_up_a_pass_and_lowers_what_is_clean(sim_disk: SimDisk
 
 def test_segments_that_retention_took_meanwhile_are_left_out(sim_disk: SimDisk) -> None:
     log = a_log(sim_disk)
-    moved = []
+    moved: list[bool] = []
 
     def move_on() -> None:
         if not moved and log.cleaning is not None and len(sim_disk.list(NAME)) > 3:
@@ -512,15 +506,10 @@ def test_a_damaged_segment_is_reported_and_stays_as_it_is(
     assert [damage.kind for damage in log.damage] == ["quarantined"]
     assert bytes(sim_disk.files()[path].cached) == damaged
     assert base in log._bases
-    assert latest([record for record in records_from(log, log._bases[2])])[b"key 2"] == (
-        b"value 29" * 5
-    )
     log.validate()
-
-
-def records_from(log: Log, offset: int) -> list[object]:
-    log.log_start_offset = Offset(offset)
-    return list(records_of(log))
+    log.advance_start(Offset(log._bases[2]))
+    settle(log)
+    assert latest(records_of(log))[b"key 2"] == b"value 29" * 5
 
 
 def test_a_tombstone_above_damage_is_kept(sim_disk: SimDisk) -> None:

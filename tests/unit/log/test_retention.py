@@ -35,19 +35,28 @@ def plan(
     size: int = 100,
     limit: int = 1 << 40,
     consumed: int | None = None,
-    **changes: Value,
+    retention_ms: int = -1,
+    retention_bytes: int = -1,
+    cleanup_policy: str = "delete",
 ) -> tuple[int, bool]:
     """For segments of ten records each; the last one is active."""
     pieces = [Piece(10 * (number + 1), size, time) for number, time in enumerate(timestamps)]
+    config = settings(
+        retention_ms=retention_ms, retention_bytes=retention_bytes, cleanup_policy=cleanup_policy
+    )
     return plan_retention(
-        pieces, settings(**changes), now_ms=NOW_MS, limit_offset=limit, consumed_offset=consumed
+        pieces, config, now_ms=NOW_MS, limit_offset=limit, consumed_offset=consumed
     )
 
 
 def test_segments_go_when_their_newest_record_is_too_old() -> None:
-    aged = {"retention_ms": 1000}
-    assert plan(NOW_MS - 1001, NOW_MS - 1001, NOW_MS - 1000, NOW_MS, **aged) == (2, False)
-    assert plan(NOW_MS - 1000, NOW_MS - 5000, NOW_MS, **aged) == (0, False), "only from the front"
+    assert plan(NOW_MS - 1001, NOW_MS - 1001, NOW_MS - 1000, NOW_MS, retention_ms=1000) == (
+        2,
+        False,
+    )
+    assert plan(NOW_MS - 1000, NOW_MS - 5000, NOW_MS, retention_ms=1000) == (0, False), (
+        "only from the front"
+    )
     assert plan(5, 5, NOW_MS, retention_ms=-1) == (0, False)
 
 
@@ -82,18 +91,24 @@ def test_age_and_size_work_together() -> None:
 
 def test_a_segment_goes_once_every_group_has_read_it() -> None:
     times = (NOW_MS,) * 4
-    read = {"cleanup_policy": "consumed"}
-    assert plan(*times, consumed=19, **read) == (1, False)
-    assert plan(*times, consumed=20, **read) == (2, False)
-    assert plan(*times, consumed=40, **read) == (3, False), "never the active one"
-    assert plan(*times, consumed=None, **read) == (0, False), "no group is registered"
-    assert plan(5, 5, 5, consumed=10, retention_ms=1, **read) == (1, False), "age does not count"
+    assert plan(*times, consumed=19, cleanup_policy="consumed") == (1, False)
+    assert plan(*times, consumed=20, cleanup_policy="consumed") == (2, False)
+    assert plan(*times, consumed=40, cleanup_policy="consumed") == (3, False), (
+        "never the active one"
+    )
+    assert plan(*times, consumed=None, cleanup_policy="consumed") == (0, False), (
+        "no group is registered"
+    )
+    assert plan(5, 5, 5, consumed=10, retention_ms=1, cleanup_policy="consumed") == (1, False), (
+        "age does not count"
+    )
     assert plan(*times, consumed=20) == (0, False), "the policy was not asked for"
 
 
 def test_policies_given_together_each_suffice() -> None:
-    both = {"cleanup_policy": "consumed,delete", "retention_ms": 1000}
-    assert plan(5, NOW_MS, NOW_MS, NOW_MS, consumed=20, **both) == (2, False)
+    times = (5, NOW_MS, NOW_MS, NOW_MS)
+    policies = "consumed,delete"
+    assert plan(*times, consumed=20, cleanup_policy=policies, retention_ms=1000) == (2, False)
 
 
 def test_nothing_beyond_the_limit_goes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.unit.log.cleaning import settle
 from tests.unit.log.logs import (
@@ -72,6 +74,20 @@ def test_the_start_survives_a_crash_once_it_was_flushed(sim_disk: SimDisk) -> No
     assert log.log_start_offset == 7
     assert read(log, 6) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert not log.damage
+
+
+def test_a_start_read_from_the_cache_of_a_killed_process_is_durable_before_it_is_shown(
+    sim_disk: SimDisk,
+) -> None:
+    log = a_log(sim_disk)
+    log.advance_start(Offset(7))
+    flush(log)
+    log.advance_start(Offset(9))
+    log.checkpoint()
+    sim_disk.lose_process()
+    assert open_log(sim_disk, config=CONFIG).log_start_offset == 9
+    sim_disk.lose_power()
+    assert open_log(sim_disk, config=CONFIG).log_start_offset == 9
 
 
 def test_the_start_never_moves_back(sim_disk: SimDisk) -> None:
@@ -148,7 +164,7 @@ def test_many_segments_are_deleted_a_few_at_a_time(sim_disk: SimDisk) -> None:
         flush(log)
         left.append(len(bases(sim_disk)))
     assert left[-1] == 1
-    assert max(before - after for before, after in zip(left, left[1:], strict=False)) <= 8
+    assert max(before - after for before, after in pairwise(left)) <= 8
 
 
 def test_an_unflushed_start_waits_for_its_records(sim_disk: SimDisk) -> None:

@@ -1,0 +1,217 @@
+"""Groups of real clients: who reads what, through joins, leaves, deaths and restarts.
+
+Every message is a number, written once. A group has done its work when each number was read, and,
+wherever members come and go in order, when none was read twice: they commit before they give
+partitions back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from tests.compat.clients import confluent
+from tests.compat.clients.kcat import kcat
+from tests.compat.clients.members import KINDS, Group
+from tests.compat.clients.message import Message
+from tests.compat.conftest import MakeTopic
+
+NODE_ARGUMENTS = (
+    "--set=group.min.session.timeout.ms=500",
+    "--set=group.consumer.session.timeout.ms=5000",
+    "--set=group.consumer.heartbeat.interval.ms=200",
+)
+PARTITIONS = 6
+WRITER = confluent.ConfluentKafka()
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def group(bootstrap: str, make_topic: MakeTopic) -> Iterator[Group]:
+    """A group without members yet, for a topic of six partitions."""
+    topic = make_topic(PARTITIONS)
+    with Group(bootstrap, f"group-of-{topic}", [topic]) as group:
+        yield group
+
+
+def write(group: Group, numbers: range, topic: str | None = None) -> None:
+    messages = [Message(str(each).encode(), partition=each % PARTITIONS) for each in numbers]
+    WRITER.write(group.bootstrap, topic or group.topics[0], messages)
+
+
+def texts(numbers: range) -> list[str]:
+    return [str(each) for each in numbers]
+
+
+@every_kind
+def test_three_members_share_everything_while_they_come_and_go(group: Group, kind: str) -> None:
+    write(group, range(60))
+    first = group.join(kind)
+    group.has_read(texts(range(60)))
+    second, third = group.join(kind), group.join(kind)
+    write(group, range(60, 120))
+    group.shares(PARTITIONS, first, second, third)
+    write(group, range(120, 180))
+    group.has_read(texts(range(180)))
+    second.leave()
+    group.shares(PARTITIONS, first, third)
+    write(group, range(180, 240))
+    first.leave()
+    group.shares(PARTITIONS, third)
+    group.has_read(texts(range(240)))
+
+
+@every_kind
+def test_what_a_killed_member_owned_is_given_to_the_others(group: Group, kind: str) -> None:
+    survivor = group.join(kind)
+    mortal = group.join_as_process(kind, session_timeout_ms=1500)
+    group.shares(PARTITIONS, survivor, mortal)
+    write(group, range(60))
+    group.has_read(texts(range(60)))
+    mortal.leave()
+    group.shares(PARTITIONS, survivor)
+    write(group, range(60, 120))
+    group.has_read_at_least(texts(range(120)))
+
+
+@every_kind
+def test_a_paused_member_loses_its_partitions_and_comes_back(group: Group, kind: str) -> None:
+    steady = group.join(kind)
+    sleepy = group.join_as_process(kind, session_timeout_ms=1500)
+    group.shares(PARTITIONS, steady, sleepy)
+    write(group, range(60))
+    group.has_read(texts(range(60)))
+    sleepy.pause()
+    group.shares(PARTITIONS, steady)
+    sleepy.go_on()
+    group.shares(PARTITIONS, steady, sleepy)
+    write(group, range(60, 120))
+    group.has_read_at_least(texts(range(120)))
+
+
+@pytest.mark.parametrize("kind", ["confluent-eager", "confluent-consumer", "kafka-python"])
+def test_a_static_member_restarts_without_a_rebalance(group: Group, kind: str) -> None:
+    """Killed or closed, its partitions wait for it; the other member is not disturbed."""
+    other = group.join(kind, instance="other")
+    killed = group.join_as_process(kind, instance="mine")
+    group.shares(PARTITIONS, other, killed)
+    write(group, range(60))
+    group.has_read(texts(range(60)))
+    its, before = killed.owned, other.rebalances
+    killed.leave()
+    again = group.join(kind, instance="mine")
+    group.until(lambda: again.owned == its)
+    write(group, range(60, 120))
+    group.has_read_at_least(texts(range(120)))
+    assert other.rebalances == before
+
+
+@every_kind
+def test_a_regular_expression_finds_topics_made_later(
+    bootstrap: str, make_topic: MakeTopic, kind: str
+) -> None:
+    first = make_topic(PARTITIONS)
+    stem = first.removesuffix("-0")
+    with Group(bootstrap, f"group-of-{stem}", [f"^{stem}-[01]$".replace(".", "[.]")]) as group:
+        members = group.join(kind), group.join(kind)
+        write(group, range(60), first)
+        group.has_read(texts(range(60)))
+        second, beside = make_topic(PARTITIONS), make_topic(PARTITIONS)
+        write(group, range(60, 120), second)
+        write(group, range(120, 180), beside)
+        group.shares(2 * PARTITIONS, *members)
+        group.has_read(texts(range(120)))
+
+
+@every_kind
+def test_ten_members_share_twenty_partitions(
+    bootstrap: str, make_topic: MakeTopic, kind: str
+) -> None:
+    topic = make_topic(20)
+    with Group(bootstrap, f"group-of-{topic}", [topic]) as group:
+        members = [group.join(kind) for _ in range(10)]
+        group.shares(20, *members)
+        write(group, range(200))
+        group.has_read(texts(range(200)))
+        for member in members[:5]:
+            member.leave()
+        group.shares(20, *members[5:])
+        write(group, range(200, 300))
+        group.has_read(texts(range(300)))
+
+
+@pytest.mark.parametrize("kind", ["confluent-eager", "confluent-cooperative", "confluent-consumer"])
+def test_fifty_members_that_join_at_once_settle(
+    bootstrap: str, make_topic: MakeTopic, kind: str
+) -> None:
+    topic = make_topic(50)
+    with Group(bootstrap, f"group-of-{topic}", [topic]) as group:
+        members = [group.join(kind, session_timeout_ms=30_000) for _ in range(50)]
+        group.shares(50, *members)
+        write(group, range(100))
+        group.has_read(texts(range(100)))
+
+
+# --- from one protocol to another, while the group works ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("kafka-python", "kafka-python-both", "kafka-python-cooperative"),
+        ("confluent-eager", "confluent-consumer"),
+        ("confluent-cooperative", "confluent-consumer"),
+        ("kafka-python", "confluent-consumer"),
+        ("aiokafka", "confluent-consumer"),
+        ("confluent-consumer", "confluent-eager"),
+        ("confluent-consumer", "kafka-python"),
+    ],
+    ids=" to ".join,
+)
+def test_members_are_replaced_one_by_one_by_those_of_another_protocol(
+    group: Group, kinds: tuple[str, ...]
+) -> None:
+    members = [group.join(kinds[0]) for _ in range(2)]
+    group.shares(PARTITIONS, *members)
+    written = 60
+    write(group, range(written))
+    for kind in kinds[1:]:
+        for old in list(members):
+            members.append(group.join(kind))
+            members.remove(old)
+            old.leave()
+            write(group, range(written, written + 60))
+            written += 60
+            group.shares(PARTITIONS, *members)
+            group.has_read(texts(range(written)))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "refusal"),
+    [
+        (("confluent-eager", "confluent-cooperative"), KafkaError.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_a_member_with_no_assignor_in_common_is_refused(
+    group: Group, kinds: tuple[str, str], refusal: int
+) -> None:
+    resident = group.join(kinds[0])
+    group.shares(PARTITIONS, resident)
+    stranger = group.join(kinds[1])
+    with pytest.raises(KafkaException) as raised:
+        group.until(lambda: False)
+    assert raised.value.args[0].code() == refusal
+    group.members.remove(stranger)
+    write(group, range(60))
+    group.has_read(texts(range(60)))
+
+
+def test_kcat_reads_as_a_member_and_goes_on_where_it_ended(group: Group) -> None:
+    write(group, range(60))
+    arguments = ("-G", group.name, "-e", "-X", "auto.offset.reset=earliest", group.topics[0])
+    assert sorted(kcat(group.bootstrap, *arguments).decode().split()) == sorted(texts(range(60)))
+    write(group, range(60, 120))
+    rest = kcat(group.bootstrap, *arguments).decode().split()
+    assert sorted(rest) == sorted(texts(range(60, 120)))
