@@ -359,6 +359,19 @@ def test_a_disk_that_is_full_at_a_crash_loses_nothing(node: Node) -> None:
     assert values(node) == ["before"]
 
 
+def test_a_full_disk_stays_full_over_a_restart(node: Node) -> None:
+    node.produce("orders", "before")
+    node.fill_disk()
+    node.crash()
+    node.restart()
+    assert values(node) == ["before"]
+    with pytest.raises(NodeError, match="KAFKA_STORAGE_ERROR"):
+        node.produce("orders", "lost")
+    node.free_disk()
+    node.produce("orders", "after")
+    assert values(node) == ["before", "after"]
+
+
 def test_a_paused_node_answers_when_it_is_resumed(node: Node, pipe: Pipe) -> None:
     node.pause()
     number = pipe.ask(metadata_of_orders())

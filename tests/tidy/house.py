@@ -17,6 +17,7 @@ MACHINE_ROOMS = (
     "log",
     "metadata",
     "controller",
+    "groups",
     "partition",
     "broker",
     "sim",

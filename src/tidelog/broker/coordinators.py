@@ -27,6 +27,7 @@ from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition
+from tidelog.model.safeguards import Safeguard
 from tidelog.partition.leader import Leader
 
 Ask = Callable[[Coordinator, int], Decision]
@@ -94,12 +95,14 @@ class Coordinators:
         *,
         on_append: Callable[[Leader], None],
         may_write: Callable[[], bool],
+        safeguards: frozenset[Safeguard],
     ) -> None:
         self._settings = settings
         self._topics = topics
         self._random = random
         self._on_append = on_append
         self._may_write = may_write
+        self._safeguards = safeguards
         self._shards: dict[int, Shard] = {}
         self._by_leader: dict[Leader, Shard] = {}
         self._tickets: dict[int, _Ticket] = {}
@@ -131,7 +134,9 @@ class Coordinators:
     def load(self, leader: Leader, now: Now) -> None:
         """Take up a partition of the offsets topic: replay its log, then start the clocks.
         `ShardDamaged` if the log can't be read."""
-        coordinator = Coordinator(self._settings, self._random, self._topics)
+        coordinator = Coordinator(
+            self._settings, self._random, self._topics, safeguards=self._safeguards
+        )
         for record in read_records(leader):
             if record.key is not None:
                 coordinator.replay(record.key, record.value)

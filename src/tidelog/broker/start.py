@@ -61,6 +61,7 @@ def recover(
         controller=controller,
         replicas=replicas,
         random=random,
+        safeguards=safeguards,
     )
     return state, reports + load_groups(state, now)
 

@@ -23,6 +23,7 @@ from tidelog.metadata.journal import Journal
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
 from tidelog.partition.leader import Leader
 
@@ -69,6 +70,7 @@ class BrokerState:
         controller: Controller,
         replicas: Replicas,
         random: Random,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
     ) -> None:
         self.config = config
         self.journal = journal
@@ -88,6 +90,7 @@ class BrokerState:
             random,
             on_append=self.appended,
             may_write=lambda: self.storage_error is None,
+            safeguards=safeguards,
         )
         self.producer_ids = range(0)
         self.storage_error: str | None = None
@@ -156,4 +159,6 @@ def group_settings(settings: NodeSettings) -> GroupSettings:
         group_consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
         group_consumer_max_size=settings.group_consumer_max_size,
         group_consumer_assignors=tuple(settings.group_consumer_assignors.split(",")),
+        group_consumer_migration_policy=settings.group_consumer_migration_policy,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
     )

@@ -226,6 +226,22 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         doc="Assignors of the newer protocol, the default first.",
     ),
     Setting(
+        "group.consumer.migration.policy",
+        "node",
+        "bidirectional",
+        choices=("bidirectional", "upgrade", "downgrade", "disabled"),
+        doc="Whether a group may move between the classic and the newer protocol while it runs.",
+    ),
+    Setting(
+        "offsets.retention.check.interval.ms",
+        "node",
+        600_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How often committed offsets are looked at for some to forget.",
+    ),
+    Setting(
         "producer.id.expiration.ms",
         "node",
         86_400_000,
@@ -266,4 +282,6 @@ class NodeSettings:
     group_consumer_heartbeat_interval_ms: int
     group_consumer_max_size: int
     group_consumer_assignors: str
+    group_consumer_migration_policy: str
+    offsets_retention_check_interval_ms: int
     producer_id_expiration_ms: int
