@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from tests.support.shell import Shell, until
+from tests.support.shell import Shell, settle, until
 
 PROTOCOLS = ("classic", "consumer")
 
@@ -85,6 +85,26 @@ def test_two_processes_share_a_topic(shell: Shell) -> None:
             process.communicate()
 
 
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
+def test_a_running_group_is_joined_whatever_its_assignor(shell: Shell, strategy: str) -> None:
+    shell("topic", "create", "orders", "--partitions", "2")
+    options = {"partition.assignment.strategy": strategy}
+    with shell.member("billing", "orders", **options) as member:
+        settle(member)
+        process = shell.process("consume", "orders", "--group", "billing")
+
+        def is_shared() -> bool:
+            member.poll(0.05)
+            members = shell("group", "describe", "billing", "--json").json["members"]
+            return [len(each["partitions"]) for each in members] == [1, 1]
+
+        try:
+            until(is_shared)
+        finally:
+            process.kill()
+            process.communicate()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_who_is_stopped_has_committed_and_leaves_at_once(
     shell: Shell, number: signal.Signals, code: int
@@ -129,7 +149,10 @@ def test_a_member_waits_for_a_node_that_comes_back(shell: Shell) -> None:
     assert lag_of(shell, "billing") == 0
 
 
-def test_a_topic_that_is_not_there_is_said(shell: Shell) -> None:
-    outcome = shell("consume", "nothing", "--group", "billing")
+@pytest.mark.parametrize(
+    ("topic", "said"), [("nothing", "there is no topic 'nothing'"), ("^(", "a wrong pattern")]
+)
+def test_a_topic_that_can_not_be_read_is_said(shared_shell: Shell, topic: str, said: str) -> None:
+    outcome = shared_shell("consume", topic, "--group", "billing")
     assert (outcome.code, outcome.errors.count("\n")) == (1, 1)
-    assert "there is no topic 'nothing'" in outcome.errors
+    assert said in outcome.errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.command_line import CommandLine
-from tests.support.shell import Shell, until
+from tests.support.shell import Shell, settle, until
 from tests.support.tab_key import TabKey
 
 PROTOCOLS = ("classic", "consumer")
@@ -30,6 +30,7 @@ def test_no_groups_is_no_error_and_says_how_to_make_one(shell: Shell) -> None:
 def test_a_live_group_is_described_with_owners_and_lag(shell: Shell, protocol: str) -> None:
     shell.produce(numbers(20), "orders")
     with shell.member("billing", "orders", protocol=protocol, client_id="app-1") as member:
+        settle(member)
         until(lambda: shell("group", "describe", "billing", "--json").json["state"] == "stable")
         shell.commit_as(member, "orders", p0=15)
         described = shell("group", "describe", "billing", "--json").json
@@ -56,18 +57,11 @@ def test_a_live_group_is_described_with_owners_and_lag(shell: Shell, protocol: s
 def test_three_members_share_and_the_tables_fit_80_columns(shell: Shell) -> None:
     shell("topic", "create", "orders", "--partitions", "3")
     with (
-        shell.member("billing", "orders", client_id="app-a"),
+        shell.member("billing", "orders", client_id="app-a") as first,
         shell.member("billing", "orders", client_id="app-b", group_instance_id="b") as second,
         shell.member("billing", "orders", client_id="app-c") as third,
     ):
-
-        def is_shared() -> bool:
-            second.poll(0.05)
-            third.poll(0.05)
-            members = shell("group", "describe", "billing", "--json").json["members"]
-            return [len(member["partitions"]) for member in members] == [1, 1, 1]
-
-        until(is_shared)
+        settle(first, second, third)
         outcome = shell("group", "describe", "billing")
         assert max(map(len, outcome.output.splitlines())) <= 80
         assert "Instance" in outcome.output
@@ -78,6 +72,7 @@ def test_three_members_share_and_the_tables_fit_80_columns(shell: Shell) -> None
 def test_a_live_group_is_neither_moved_nor_deleted(shell: Shell, protocol: str) -> None:
     shell.produce(numbers(5), "orders")
     with shell.member("billing", "orders", protocol=protocol, client_id="app-1") as member:
+        settle(member)
         shell.commit_as(member, "orders", p0=3)
         reset = ("group", "reset-offsets", "billing", "--topic", "orders", "--to", "earliest")
         planned = shell(*reset)

@@ -123,7 +123,6 @@ def test_what_a_node_was_given_is_its_own(
     ("arguments", "said"),
     [
         (("topic", "alter", "orders", "--partitions", "1"), "partitions can't be taken away"),
-        (("topic", "alter", "orders", "--partitions", "9999999"), "partitions"),
         (("topic", "alter", "nothing", "--partitions", "2"), "there is no topic 'nothing'"),
         (("topic", "alter", "orders", "--set", "retention.m=1"), "did you mean retention.ms?"),
         (("topic", "alter", "orders", "--set", "nonsense=1"), "see `tidelog config list`"),
@@ -132,7 +131,7 @@ def test_what_a_node_was_given_is_its_own(
         (("config", "set", "topic", "nothing", "retention.ms=1"), "there is no topic 'nothing'"),
         (("config", "set", "topic", "orders", "flush.policy=never"), "ack, os"),
         (("config", "describe", "topic", "nothing"), "there is no topic 'nothing'"),
-        (("config", "describe", "node", "7"), "7"),
+        (("config", "describe", "node", "7"), "there is no node 7: there is 1"),
         (("topic", "delete-records", "orders", "--before", "3"), "say which with --partition N"),
         (("topic", "delete-records", "orders", "--before", "3", "-p", "0"), "not in partition 0"),
         (("topic", "delete-records", "orders", "--before", "end", "-p", "7"), "no partition 7"),

@@ -48,7 +48,7 @@ class Shell:
     def member(
         self, group: str, *topics: str, protocol: str = "classic", **options: str
     ) -> Iterator[confluent_kafka.Consumer]:
-        """A live member of the group that owns partitions, and commits only what it is told to."""
+        """A live member of the group, which commits only what it is told to. See `settle`."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.node.bootstrap,
@@ -61,7 +61,6 @@ class Shell:
         )
         try:
             consumer.subscribe(list(topics))
-            until(lambda: consumer.poll(0.1) is not None or bool(consumer.assignment()))
             yield consumer
         finally:
             consumer.close()
@@ -81,6 +80,17 @@ class Shell:
             for name, offset in offsets.items()
         ]
         consumer.commit(offsets=places, asynchronous=False)
+
+
+def settle(*members: confluent_kafka.Consumer) -> None:
+    """Until each of them owns something; a rebalance needs all of them to take part."""
+
+    def have_partitions() -> bool:
+        for member in members:
+            member.poll(0.05)
+        return all(member.assignment() for member in members)
+
+    until(have_partitions)
 
 
 def until(holds: Callable[[], bool]) -> None:

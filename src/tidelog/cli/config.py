@@ -11,8 +11,9 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
+from tidelog.cli.failure import CommandFailed
 from tidelog.cli.names import topic_names, topic_setting_names, topic_setting_pairs
-from tidelog.cli.options import AsJson, Bootstrap, pairs
+from tidelog.cli.options import AsJson, Bootstrap, named, pairs
 from tidelog.cli.output import add_rows, emit_json, people, table
 from tidelog.cli.setting_text import bounds, default_text, meaning, source_word
 from tidelog.cli.settings_page import markdown
@@ -39,7 +40,10 @@ class Scope(StrEnum):
 Kind = Annotated[Scope, typer.Argument(metavar="topic|node", help="Whose settings.")]
 OnlyTopic = Annotated[Scope, typer.Argument(metavar="topic", help="Whose settings: a topic's.")]
 OwnerName = Annotated[
-    str, typer.Argument(metavar="NAME", help="The topic's name.", autocompletion=topic_names)
+    str,
+    typer.Argument(
+        metavar="NAME", help="The topic's name.", autocompletion=topic_names, callback=named
+    ),
 ]
 
 
@@ -82,6 +86,7 @@ def describe(
             metavar="[NAME]",
             help="The topic's name, or the node's id if there are several.",
             autocompletion=topic_names,
+            callback=named,
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -97,7 +102,7 @@ def describe(
         assert name is not None
         owner, found = name, admin.settings(name)
     else:
-        node_id = int(name) if name is not None else admin.node_ids()[0]
+        node_id = _node_id(admin, name)
         owner, found = str(node_id), admin.node_settings(node_id)
     if as_json:
         emit_json({kind.value: owner, "settings": setting_rows(found)})
@@ -143,6 +148,17 @@ def unset(
     """Take a topic's own values away: the node's, or else the default, hold again."""
     _refuse_node(kind)
     _change(name, dict.fromkeys(keys), bootstrap=bootstrap, as_json=as_json)
+
+
+def _node_id(admin: Admin, name: str | None) -> int:
+    """The node of that number, or the first there is."""
+    known = admin.node_ids()
+    if name is None:
+        return known[0]
+    if name not in map(str, known):
+        numbers = ", ".join(map(str, known))
+        raise CommandFailed(f"there is no node {name}: there is {numbers}")
+    return int(name)
 
 
 # --- changing ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import typer
 
 from tidelog.cli.consume_group import GroupReading, print_as_member
 from tidelog.cli.names import group_names, topic_names
-from tidelog.cli.options import Bootstrap
+from tidelog.cli.options import Bootstrap, named
 from tidelog.cli.output import aside
 from tidelog.cli.record_text import FIELD_NAMES, json_line, template
 from tidelog.cli.start_offsets import start_offsets, start_point
@@ -33,63 +33,75 @@ class Protocol(StrEnum):
     CONSUMER = "consumer"
 
 
+Topics = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC",
+        help="One or more; with --group also a pattern, as '^orders.*'.",
+        autocompletion=topic_names,
+        callback=named,
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="WHERE",
+        show_default="beginning",
+        help="beginning, end, an offset, a time (2030-01-31T12:00), or so long ago (10m, 2h).",
+    ),
+]
+OnePartition = Annotated[
+    int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one.")
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        "-g",
+        metavar="NAME",
+        help="Join this group, and commit what is printed.",
+        autocompletion=group_names,
+        callback=named,
+    ),
+]
+GroupProtocol = Annotated[
+    Protocol | None,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        show_default="classic",
+        help="Of the group: classic, or consumer (KIP-848).",
+    ),
+]
+MaxRecords = Annotated[
+    int | None,
+    typer.Option("--max", "-n", min=1, metavar="N", help="Stop after so many records."),
+]
+ExitAtEnd = Annotated[
+    bool, typer.Option("--exit-at-end", "-e", help="Stop when nothing is left to read.")
+]
+Layout = Annotated[
+    str | None, typer.Option("--format", metavar="TEXT", help=f"With {{field}}s: {FIELD_NAMES}.")
+]
+AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
 @app.command(
     epilog="Example: `tidelog consume orders --from beginning --exit-at-end`\n\n"
     "Follow, with keys: `tidelog consume orders --from end --format '{key}: {value}\\n'`\n\n"
     "Share the work: `tidelog consume '^orders.*' --group billing`, several times"
 )
 def consume(
-    topics: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TOPIC",
-            help="One or more; with --group also a pattern, as '^orders.*'.",
-            autocompletion=topic_names,
-        ),
-    ],
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="WHERE",
-            show_default="beginning",
-            help="beginning, end, an offset, a time (2030-01-31T12:00), or so long ago (10m, 2h).",
-        ),
-    ] = None,
-    partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this one.")
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            "-g",
-            metavar="NAME",
-            help="Join this group, and commit what is printed.",
-            autocompletion=group_names,
-        ),
-    ] = None,
-    protocol: Annotated[
-        Protocol | None,
-        typer.Option(
-            "--protocol",
-            metavar="NAME",
-            show_default="classic",
-            help="Of the group: classic, or consumer (KIP-848).",
-        ),
-    ] = None,
-    max_records: Annotated[
-        int | None,
-        typer.Option("--max", "-n", min=1, metavar="N", help="Stop after so many records."),
-    ] = None,
-    exit_at_end: Annotated[
-        bool, typer.Option("--exit-at-end", "-e", help="Stop when nothing is left to read.")
-    ] = False,
-    layout: Annotated[
-        str | None,
-        typer.Option("--format", metavar="TEXT", help=f"With {{field}}s: {FIELD_NAMES}."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    topics: Topics,
+    start: Start = None,
+    partition: OnePartition = None,
+    group: Group = None,
+    protocol: GroupProtocol = None,
+    max_records: MaxRecords = None,
+    exit_at_end: ExitAtEnd = False,
+    layout: Layout = None,
+    as_json: AsJsonLines = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print records: each value on a line of its own, unless --format or --json says otherwise.

@@ -11,17 +11,20 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Literal
 
 from tidelog.cli.start_point import StartPoint
-from tidelog.client import Connection, Message
+from tidelog.client import Admin, Connection, Message
 from tidelog.client.errors import GroupError
 from tidelog.client.inbox import Inbox, Subscription
 
 TAKEN_AT_ONCE = 1000
 """Records between two commits, if so many are there: a commit waits for the disk."""
+
+EAGER_ASSIGNORS = ("range", "roundrobin")
+"""Those of Kafka's older assignors that librdkafka has, too."""
 
 WAIT_S = 0.1
 TERMINATED = 143
@@ -58,12 +61,25 @@ def print_as_member(
     on_broker_lost: Callable[[], None],
 ) -> None:
     """Until `reading` is done. However it ends, the group hears at once that we left."""
+    connection = _fitting(connection, reading)
     with _leaving_on_sigterm():
         inbox = Inbox(connection, reading.subscription, on_broker_lost=on_broker_lost)
         try:
             _print_all(inbox, reading, writer)
         finally:
             inbox.close()
+
+
+def _fitting(connection: Connection, reading: GroupReading) -> Connection:
+    """Members of a classic group must have an assignor in common. Ours is cooperative; who joins
+    a running group of another kind takes that group's."""
+    if reading.protocol == "consumer":
+        return connection
+    for group in Admin(connection).described([reading.group]):
+        if group.members and group.assignor in EAGER_ASSIGNORS:
+            options = {**connection.options, "partition.assignment.strategy": group.assignor}
+            return replace(connection, options=options)
+    return connection
 
 
 def _print_all(inbox: Inbox, reading: GroupReading, writer: Callable[[Message], bytes]) -> None:

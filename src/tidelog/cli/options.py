@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from tidelog.cli.names import group_names, topic_names
+
+Named = TypeVar("Named", str, list[str], None)
+
+
+def named(value: Named) -> Named:
+    """A name, or several, of which none is empty: a shell's unset variable is one."""
+    if value == "" or (isinstance(value, list) and "" in value):
+        raise typer.BadParameter("must not be empty")
+    return value
+
 
 Bootstrap = Annotated[
     str,
@@ -22,11 +32,15 @@ Bootstrap = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TopicName = Annotated[
     str,
-    typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=topic_names),
+    typer.Argument(
+        metavar="TOPIC", help="The topic's name.", autocompletion=topic_names, callback=named
+    ),
 ]
 GroupName = Annotated[
     str,
-    typer.Argument(metavar="GROUP", help="The group's name.", autocompletion=group_names),
+    typer.Argument(
+        metavar="GROUP", help="The group's name.", autocompletion=group_names, callback=named
+    ),
 ]
 Carry = Annotated[
     bool, typer.Option("--yes", "-y", help="Do it. Without, only what would happen is shown.")

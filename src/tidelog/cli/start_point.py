@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-_AGO = re.compile(r"(\d+)(ms|s|m|h|d)")
+_OFFSET = re.compile(r"\d{1,18}")
+_AGO = re.compile(r"(\d{1,18})(ms|s|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -25,15 +26,19 @@ def parse_start(text: str, *, now_ms: int) -> StartPoint:
         return StartPoint("beginning")
     if text == "end":
         return StartPoint("end")
-    if text.isdecimal():
+    if _OFFSET.fullmatch(text):
         return StartPoint("offset", int(text))
     if ago := _AGO.fullmatch(text):
-        return StartPoint("time", now_ms - int(ago[1]) * _UNIT_MS[ago[2]])
+        return _time(now_ms - int(ago[1]) * _UNIT_MS[ago[2]])
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return _time(int(datetime.fromisoformat(text).timestamp() * 1000))
+    except (ValueError, OverflowError):
         raise ValueError(
             "must be beginning, end, an offset, a time as 2030-01-31T12:00:00, "
             f"or so long ago as 10m or 2h: not {text!r}"
         ) from None
-    return StartPoint("time", int(moment.timestamp() * 1000))
+
+
+def _time(timestamp_ms: int) -> StartPoint:
+    """No record is older than 1970; negative times mean other things in the protocol."""
+    return StartPoint("time", max(0, timestamp_ms))

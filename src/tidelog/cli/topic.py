@@ -25,6 +25,10 @@ app = typer.Typer(
     epilog="Example: `tidelog topic create orders --partitions 3`",
 )
 
+MOST_PARTITIONS = 100_000
+MOST_REPLICAS = 1000
+"""What librdkafka asks for at most; beyond it, it does not ask but raises."""
+
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -45,6 +49,7 @@ def create(
             "--partitions",
             "-p",
             min=1,
+            max=MOST_PARTITIONS,
             metavar="N",
             help="How many; the node's default if left out.",
         ),
@@ -54,6 +59,7 @@ def create(
         typer.Option(
             "--replication-factor",
             min=1,
+            max=MOST_REPLICAS,
             metavar="N",
             help="Copies; the node's default if left out.",
         ),
@@ -130,7 +136,12 @@ def alter(
     partitions: Annotated[
         int | None,
         typer.Option(
-            "--partitions", "-p", min=1, metavar="N", help="How many in all; never fewer than now."
+            "--partitions",
+            "-p",
+            min=1,
+            max=MOST_PARTITIONS,
+            metavar="N",
+            help="How many in all; never fewer than now.",
         ),
     ] = None,
     settings: Settings = None,

@@ -161,7 +161,7 @@ class Inbox:
 
     def _begin(self) -> None:
         if self._subscription.group is not None:
-            self.client.subscribe(list(self._subscription.topics))
+            self._subscribe()
             return
         start = OFFSET_BEGINNING if self._subscription.start == "earliest" else OFFSET_END
         places = [
@@ -170,6 +170,15 @@ class Inbox:
             for partition in self._partitions(topic)
         ]
         self.client.assign(places)
+
+    def _subscribe(self) -> None:
+        """A name that begins with `^` is a pattern, and may be a wrong one."""
+        topics = list(self._subscription.topics)
+        try:
+            self.client.subscribe(topics)
+        except KafkaException:
+            names = ", ".join(map(repr, topics))
+            raise ClientError(f"can't read {names}: an empty name or a wrong pattern") from None
 
     def _partitions(self, topic: str) -> list[int]:
         try:

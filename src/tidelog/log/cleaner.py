@@ -58,6 +58,7 @@ class Cleaning:
         self._log = log
         self._limit_offset = limit_offset
         self._buffer_bytes = buffer_bytes
+        self._epochs = log.epochs.copy()
         self._now_ms = 0
         self._pass: Pass | None = None
         self._swap: Swap | None = None
@@ -213,7 +214,7 @@ class Cleaning:
             found = (located[0], located[1].base_offset) if located else None
         if found is None or segment.holes:
             raise DamageFound
-        for header, batch in read_batches(segment, *found, epochs=self._log.epochs):
+        for header, batch in read_batches(segment, *found, epochs=self._epochs):
             self.bytes_read += header.size
             yield header, batch
 

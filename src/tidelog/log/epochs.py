@@ -55,6 +55,12 @@ class Epochs:
             self._epochs.pop()
             self.is_changed = True
 
+    def copy(self) -> Epochs:
+        """For those who go on looking at what the log lets go of meanwhile."""
+        copied = Epochs()
+        copied._epochs, copied._starts = list(self._epochs), list(self._starts)
+        return copied
+
     def begin_at(self, offset: int) -> None:
         """The log now begins at `offset`: as if what lies before had never been."""
         below = bisect_right(self._starts, offset)

@@ -48,8 +48,6 @@ class Appended(NamedTuple):
     last_offset: Offset = NO_OFFSET
     log_start_offset: Offset = NO_OFFSET
     is_duplicate: bool = False
-    append_time_ms: int = NO_TIMESTAMP
-    """Of a topic that dates its records itself, what they were dated."""
 
 
 class UnderWay(Protocol):
@@ -109,9 +107,10 @@ class Log:
         self.settings = self.directory.settings = settings
         self._active.indexes.interval_bytes = settings.index_interval_bytes
         self._styling: Styling | None = styling_of(settings)
-        self._dates_appends = self._styling is not None and self._styling.dates_appends
+        self.dates_appends = self._styling is not None and self._styling.dates_appends
+        """Records get the time of their append, which their producer is told."""
         ahead_ms = settings.message_timestamp_after_max_ms
-        self._ahead_ms = INT64_MAX if self._dates_appends else ahead_ms
+        self._ahead_ms = INT64_MAX if self.dates_appends else ahead_ms
         self._segment_ms = settings.segment_ms
         if settings.is_compacted:
             self._segment_ms = min(settings.segment_ms, settings.max_compaction_lag_ms)
@@ -175,8 +174,7 @@ class Log:
         self._bytes_since_snapshot += len(records)
         self._is_clean = False
         first, last = Offset(base_offset), Offset(offset - 1)
-        append_time_ms = now_ms if self._dates_appends else NO_TIMESTAMP
-        return Appended(ErrorCode.NONE, first, last, self.log_start_offset, False, append_time_ms)
+        return Appended(ErrorCode.NONE, first, last, self.log_start_offset)
 
     def _stamp(
         self, records: memoryview, headers: list[BatchHeader], leader_epoch: LeaderEpoch

@@ -99,7 +99,15 @@ def _draw_node(random: Random) -> NodeConfig:
             "auto.create.topics.enable": random.random() < 0.5,
         }
     )
-    return NodeConfig(node_id=NodeId(1), host="localhost", port=9092, settings=settings)
+    # The nodes' clocks jump by hours here; the producers' don't, and are not to blame for it.
+    defaults = {"message.timestamp.after.max.ms": 2**63 - 1}
+    return NodeConfig(
+        node_id=NodeId(1),
+        host="localhost",
+        port=9092,
+        settings=settings,
+        topic_defaults=defaults,
+    )
 
 
 def _draw_actors(random: Random) -> Actors:

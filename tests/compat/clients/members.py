@@ -35,7 +35,6 @@ PROTOCOLS: dict[str, dict[str, str]] = {
 }
 ASSIGNORS: dict[str, tuple[type, ...]] = {
     "kafka-python": (RangePartitionAssignor, RoundRobinPartitionAssignor),
-    "kafka-python-both": (CooperativeStickyAssignor, RangePartitionAssignor),
     "kafka-python-cooperative": (CooperativeStickyAssignor,),
 }
 KINDS = (*PROTOCOLS, "aiokafka", "kafka-python", "kafka-python-cooperative")
@@ -229,6 +228,10 @@ class Member:
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), f"{self.plan.kind} does not end"
         self.check()
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failure is not None
 
     def check(self) -> None:
         if self._failure is not None:

@@ -45,3 +45,14 @@ def test_a_time_without_a_zone_is_local() -> None:
 def test_nonsense_is_refused_with_what_is_possible(text: str) -> None:
     with pytest.raises(ValueError, match="beginning, end, an offset"):
         parse_start(text, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("text", ["1900-01-01", "999999999999d"])
+def test_a_time_before_1970_is_the_beginning_of_all_time(text: str) -> None:
+    assert parse_start(text, now_ms=NOW_MS) == StartPoint("time", 0)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 5000 + "d"])
+def test_a_number_that_no_log_can_reach_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="beginning, end, an offset"):
+        parse_start(text, now_ms=NOW_MS)

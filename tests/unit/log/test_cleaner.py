@@ -460,6 +460,23 @@ def test_segments_that_retention_took_meanwhile_are_left_out(sim_disk: SimDisk) 
     log.validate()
 
 
+def test_segments_may_be_deleted_while_they_are_read(sim_disk: SimDisk) -> None:
+    log = open_log(sim_disk, config=compacted())
+    for number in range(30):
+        append(log, keyed([(b"a", b"value %d" % number * 5)]), epoch=number)
+    close_segment(log)
+
+    def move_on() -> None:
+        if log.log_start_offset < 25:
+            log.advance_start(Offset(log.log_start_offset + 1))
+            flush(log)
+
+    cleaning = clean(log, between=move_on)
+    assert not log.damage
+    assert cleaning.reports == []
+    assert offsets(log) == [29]
+
+
 # --- producers --------------------------------------------------------------------------------
 
 
