@@ -198,7 +198,7 @@ def test_reading_from_the_end_sees_what_comes_later(node: Node) -> None:
 
 def test_a_loop_ends_when_nothing_comes_any_more(node: Node) -> None:
     node.produce("orders", "a", "b")
-    with tidelog.Consumer("orders", idle_timeout_s=0.3, bootstrap=node.bootstrap) as consumer:
+    with tidelog.Consumer("orders", idle_timeout_s=2.0, bootstrap=node.bootstrap) as consumer:
         assert [message.text for message in consumer] == ["a", "b"]
 
 

@@ -244,6 +244,17 @@ class CleaningMachine(RuleBasedStateMachine):
         assert (found.offset if found else None) == (served[0].offset if served else None)
 
     @rule()
+    def looks_for_the_latest(self) -> None:
+        found = self.log.max_timestamp()
+        served = records_of(self.log)
+        if not served:
+            assert found is None
+        else:
+            expected = max(served, key=lambda record: (record.timestamp, -record.offset))
+            assert found is not None
+            assert found[:2] == (expected.offset, expected.timestamp)
+
+    @rule()
     def knows_its_producers_from_the_log_alone(self) -> None:
         """S6. Those whose batches have all gone with old segments are the exception."""
         for path in [path for path in self.disk.files() if path.endswith(".snapshot")]:
