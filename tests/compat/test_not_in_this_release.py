@@ -62,29 +62,22 @@ def test_kcat_is_told_that_there_are_no_transactions(bootstrap: str, topic: str)
         kcat(bootstrap, "-P", "-t", topic, "-X", "transactional.id=mine", given=b"value")
 
 
-# --- groups -------------------------------------------------------------------------------------
+# --- share groups -------------------------------------------------------------------------------
 
 
-def test_a_confluent_kafka_subscriber_waits_and_can_leave(bootstrap: str, topic: str) -> None:
-    WRITER.write(bootstrap, topic, [Message(b"value")])
-    consumer = confluent.make_consumer(bootstrap, {"auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    assert consumer.poll(0.5) is None
-    consumer.close()
+def test_share_groups_are_not_offered(bootstrap: str) -> None:
+    """None of these clients speaks them; the node does not say that it does."""
+    with closing(kafka.KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        offered = {name for name, _ in _offered(admin)}
+    assert "ConsumerGroupHeartbeat" in offered
+    assert not [name for name in offered if name.startswith("Share")]
 
 
-def test_a_commit_fails_once_the_client_gives_up(bootstrap: str, topic: str) -> None:
-    """librdkafka keeps a commit for `session.timeout.ms`: 45 s unless told otherwise."""
-    WRITER.write(bootstrap, topic, [Message(b"value")])
-    options = {"session.timeout.ms": 1000, "heartbeat.interval.ms": 500}
-    with confluent.assigned(bootstrap, topic, options=options) as consumer:
-        confluent.take(consumer, 1)
-        with pytest.raises(KafkaException) as raised:
-            consumer.commit(asynchronous=False)
-        assert raised.value.args[0].code() == KafkaError._WAIT_COORD
-        with pytest.raises(KafkaException) as raised:
-            consumer.committed([TopicPartition(topic, 0)], timeout=0.2)
-        assert raised.value.args[0].code() == KafkaError._TIMED_OUT
+def _offered(admin: Any) -> list[tuple[str, Any]]:
+    return [(str(name), versions) for name, versions in admin.api_versions().items()]
+
+
+# --- without a group ----------------------------------------------------------------------------
 
 
 def test_a_kafka_python_subscriber_without_a_group_reads(bootstrap: str, topic: str) -> None:
@@ -110,13 +103,6 @@ def test_an_aiokafka_subscriber_without_a_group_reads(bootstrap: str, topic: str
             await consumer.stop()
 
     assert asyncio.run(run())[0].value == b"value"
-
-
-def test_a_kafka_python_member_of_a_group_gets_nothing(bootstrap: str, topic: str) -> None:
-    WRITER.write(bootstrap, topic, [Message(b"value")])
-    consumer = kafka.KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id="a-group")
-    with closing(consumer):
-        assert consumer.poll(timeout_ms=500) == {}
 
 
 # --- administration -----------------------------------------------------------------------------

@@ -15,4 +15,6 @@ Start with `log.py`. Then, from the outside in:
   walks bytes; `damage.py` says what is wrong; `lookup.py` finds offsets by timestamp.
 - `durability.py`, `marks.py` what is synced and how the next start knows.
 - `state.py` a clean start, `recovery.py` the story of a crash.
+- `beginning.py`, `retention.py` what is let go; `cleaner.py` over `cleaning_plan.py`,
+  `compaction.py`, `swap.py` what is compacted; `restyle.py` what is rewritten when appended.
 """
