@@ -20,7 +20,13 @@ from tidelog.sim.history import dump
 from tidelog.sim.report import count_rows, replay_command, tell, total
 from tidelog.sim.run import RunOptions, run_seed
 
-app = typer.Typer(add_completion=False, rich_markup_mode="markdown", no_args_is_help=True)
+app = typer.Typer(
+    help="Run simulated nodes with faults, by seed.",
+    add_completion=False,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    epilog="Example: `tidelog sim run --seeds 100`, then `tidelog sim run --seed 7`",
+)
 
 DEFAULT_SEEDS = 100
 _SEEDS_PER_TASK = 4
