@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import kafka
 import kafka.admin
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka import (
     ConsumerGroupState,
     ConsumerGroupTopicPartitions,
@@ -18,16 +20,16 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (
-    AdminClient,
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
-    NewPartitions,
-    OffsetSpec,
-    ResourceType,
 )
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewPartitions
 from tests.compat.clients import confluent
 from tests.compat.clients.members import Group
 from tests.compat.clients.message import PATIENCE_S, Message
@@ -35,7 +37,10 @@ from tests.compat.conftest import MakeTopic
 
 WRITER = confluent.ConfluentKafka()
 NODE_ARGUMENTS = ("--set=group.consumer.heartbeat.interval.ms=200",)
-TYPES = {"confluent-eager": ConsumerGroupType.CLASSIC, "confluent-consumer": ConsumerGroupType.CONSUMER}
+TYPES = {
+    "confluent-eager": ConsumerGroupType.CLASSIC,
+    "confluent-consumer": ConsumerGroupType.CONSUMER,
+}
 every_type = pytest.mark.parametrize("kind", TYPES)
 
 
@@ -196,6 +201,25 @@ def test_kafka_python_removes_a_static_member(python_admin: Any, group: Group) -
     group.shares(2, members[0])
 
 
+def test_aiokafka_lists_and_describes_groups(bootstrap: str, group: Group) -> None:
+    has_read_and_left(group, "aiokafka")
+
+    async def run() -> None:
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await admin.start()
+        try:
+            assert await admin.find_coordinator(group.name) == 1
+            assert (group.name, "consumer") in await admin.list_consumer_groups()
+            offsets = await admin.list_consumer_group_offsets(group.name)
+            assert sorted(each.offset for each in offsets.values()) == [10, 10]
+            (answer,) = await admin.describe_consumer_groups([group.name])
+            assert "Empty" in str(answer)
+        finally:
+            await admin.close()
+
+    asyncio.run(run())
+
+
 # --- configs ------------------------------------------------------------------------------------
 
 
@@ -335,15 +359,11 @@ def test_offsets_are_listed_by_both(bootstrap: str, admin: AdminClient, python_a
     """In a topic made for it by the first that writes to it."""
     name = "listed-offsets"
     WRITER.write(bootstrap, name, [Message(b"x", timestamp=1000 + each) for each in range(5)])
+    spec: Any = OffsetSpec
+    specs = (spec.earliest(), spec.latest(), spec.max_timestamp(), spec.for_timestamp(1002))
     where = TopicPartition(name, 0)
-
-    def offset(spec: OffsetSpec) -> Any:
-        return result(admin.list_offsets({where: spec})).offset
-
-    assert offset(OffsetSpec.earliest()) == 0
-    assert offset(OffsetSpec.latest()) == 5
-    assert offset(OffsetSpec.max_timestamp()) == 4
-    assert offset(OffsetSpec.for_timestamp(1002)) == 2
+    answers = [result(admin.list_offsets({where: each})).offset for each in specs]
+    assert answers == [0, 5, 4, 2]
     same = kafka.TopicPartition(name, 0)
     found = python_admin.list_partition_offsets({same: kafka.admin.OffsetSpec.LATEST})
     assert found[same].offset == 5

@@ -144,9 +144,7 @@ class KafkaPythonDriver(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     def __init__(self, plan: Plan) -> None:
         self.rebalances = 0
         assignors = ASSIGNORS[plan.kind]
-        self._consumer = kafka.KafkaConsumer(
-            **plan.common, partition_assignment_strategy=assignors
-        )
+        self._consumer = kafka.KafkaConsumer(**plan.common, partition_assignment_strategy=assignors)
         if plan.pattern is None:
             self._consumer.subscribe(topics=list(plan.topics), listener=self)
         else:
@@ -245,7 +243,7 @@ class Member:
                     self._note(driver, driver.poll())
             finally:
                 driver.close()
-        except BaseException as failure:  # noqa: BLE001 - raised again where the test looks
+        except BaseException as failure:
             self._failure = failure
         self._note(None, [])
 

@@ -10,8 +10,6 @@ they carry message formats that have no place in a v2 log.
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, DiskFull
@@ -24,6 +22,7 @@ from tidelog.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 
@@ -69,71 +68,86 @@ class ProduceWait(Wait):
 
 
 def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceResponse | Sentinel:
-    topics: list[TopicProduceResponse] = []
-    uncommitted: list[Uncommitted] = []
-    has_error = False
-    for topic in request.topic_data:
-        answers: list[PartitionProduceResponse] = []
-        for data in topic.partition_data:
-            answer = _append(
-                state, call.now, request.acks, (topic.name, topic.topic_id), data, uncommitted
-            )
-            has_error = has_error or answer.error_code is not ErrorCode.NONE
-            answers.append(answer)
-        topics.append(
+    production = _Production(state, call.now, request.acks)
+    response = ProduceResponse(
+        responses=[
             TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    production.append(topic, data) for data in topic.partition_data
+                ],
             )
-        )
+            for topic in request.topic_data
+        ]
+    )
     if request.acks == _ACKS_NONE:
-        return CLOSE if has_error else NO_RESPONSE
-    response = ProduceResponse(responses=topics)
-    if not uncommitted:
+        return CLOSE if production.has_error else NO_RESPONSE
+    if not production.uncommitted:
         return response
     state.pending.park_on_partitions(
         call.slot,
-        ProduceWait(state, response, uncommitted),
-        partitions=[leader.key for leader, _, _ in uncommitted],
+        ProduceWait(state, response, production.uncommitted),
+        partitions=[leader.key for leader, _, _ in production.uncommitted],
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
     )
     return PARKED
 
 
-def _append(
-    state: BrokerState,
-    now: Now,
-    acks: int,
-    topic: tuple[str, UUID],
-    data: PartitionProduceData,
-    uncommitted: list[Uncommitted],
-) -> PartitionProduceResponse:
-    answer = PartitionProduceResponse(index=data.index, base_offset=-1)
-    leader = state.replicas.find(topic[0], data.index, topic_id=TopicId(topic[1]))
-    if isinstance(leader, ErrorCode):
-        return _refuse(answer, leader)
-    if leader.is_internal:
-        return _refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is the node's own")
-    if acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
-        return _refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
-    if state.node_is_read_only:
-        return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, state.storage_error)
-    if not isinstance(data.records, memoryview) or not data.records:
-        return _refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
-    try:
-        appended = leader.append(data.records, now.wall_ms)
-    except DiskFull as full:
-        return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(full))
-    except DiskError as error:
-        state.fail_storage(error)
-        return _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-    if appended.error is not ErrorCode.NONE:
-        return _refuse(answer, appended.error)
-    state.appended(leader)
-    answer.base_offset = appended.base_offset
-    answer.log_start_offset = leader.log.log_start_offset
-    if leader.high_watermark <= appended.last_offset:
-        uncommitted.append((leader, appended.last_offset, answer))
-    return answer
+class _Production:
+    """One request's appends: what they left uncommitted, and whether any failed."""
+
+    __slots__ = ("_acks", "_now", "_state", "has_error", "uncommitted")
+
+    def __init__(self, state: BrokerState, now: Now, acks: int) -> None:
+        self._state = state
+        self._now = now
+        self._acks = acks
+        self.uncommitted: list[Uncommitted] = []
+        self.has_error = False
+
+    def append(
+        self, topic: TopicProduceData, data: PartitionProduceData
+    ) -> PartitionProduceResponse:
+        answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+        leader = self._state.replicas.find(topic.name, data.index, topic_id=TopicId(topic.topic_id))
+        if isinstance(leader, ErrorCode):
+            return self._refuse(answer, leader)
+        if leader.is_internal:
+            return self._refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "it is the node's own")
+        if self._acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
+            return self._refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
+        if not isinstance(data.records, memoryview) or not data.records:
+            return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
+        return self._append(leader, data.records, answer)
+
+    def _append(
+        self, leader: Leader, records: memoryview, answer: PartitionProduceResponse
+    ) -> PartitionProduceResponse:
+        state = self._state
+        if state.node_is_read_only:
+            return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, state.storage_error)
+        try:
+            appended = leader.append(records, self._now.wall_ms)
+        except DiskFull as full:
+            return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(full))
+        except DiskError as error:
+            state.fail_storage(error)
+            return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        if appended.error is not ErrorCode.NONE:
+            return self._refuse(answer, appended.error)
+        state.appended(leader)
+        answer.base_offset = appended.base_offset
+        answer.log_start_offset = leader.log.log_start_offset
+        if leader.high_watermark <= appended.last_offset:
+            self.uncommitted.append((leader, appended.last_offset, answer))
+        return answer
+
+    def _refuse(
+        self, answer: PartitionProduceResponse, error: ErrorCode, message: str | None = None
+    ) -> PartitionProduceResponse:
+        self.has_error = True
+        return _refuse(answer, error, message)
 
 
 def _refuse(

@@ -72,6 +72,8 @@ class World:
         self.versions: dict[int, tuple[int, int]] = {
             api.key: (api.min_version, api.max_version) for api in APIS
         }
+        self.groups: list[str] = []
+        """Groups whose offsets are read at the end."""
         self.damaged = Damaged()
         self.reader = BatchReader()
         self.is_over = False
@@ -133,6 +135,13 @@ class World:
         if faults["read error"] or life in self.host.troubled_starts:
             errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
         return tuple(errors)
+
+    def coordinator_excuses(self, life: int) -> tuple[ErrorCode, ...]:
+        """What a coordinator may say whose disk was, in that life, failing or full: it answers
+        from what is written, or not at all."""
+        if not self.host.faults_of(life).total():
+            return ()
+        return (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
     def name_of(self, api_key: int) -> str:
         return API_BY_KEY[api_key].name
