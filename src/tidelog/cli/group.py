@@ -9,12 +9,19 @@ from typing import Annotated
 import typer
 
 from tidelog.cli.failure import CommandFailed
-from tidelog.cli.group_lag import known_offsets, partition_lags, total_lag, with_seconds
+from tidelog.cli.group_lag import (
+    known_offsets,
+    lag_within,
+    partition_lags,
+    total_lag,
+    with_seconds,
+)
 from tidelog.cli.group_offsets import delete_offsets, reset_offsets
 from tidelog.cli.group_view import as_document, show_group
 from tidelog.cli.options import AsJson, Bootstrap, GroupName
 from tidelog.cli.output import add_rows, emit_json, people, plural, progress, table
 from tidelog.client import Admin, Connection
+from tidelog.client.admin import Offsets
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
 from tidelog.client.group_admin import Group
 from tidelog.model.ids import TopicPartition
@@ -60,9 +67,15 @@ def list_groups(
     listed = [group for group in admin.groups() if state is None or state.has(group.state)]
     groups, committed = _described(admin, [group.name for group in listed])
     places = sorted({place: None for offsets in committed.values() for place in offsets})
-    ends = {place: span.end for place, span in known_offsets(admin, places).items()}
+    spans = known_offsets(admin, places)
     rows = [
-        (group.name, group.state, group.type, len(group.members), _lag(committed[group.name], ends))
+        (
+            group.name,
+            group.state,
+            group.type,
+            len(group.members),
+            _lag(committed[group.name], spans),
+        )
         for group in groups
     ]
     if as_json:
@@ -91,9 +104,9 @@ def _described(
     return groups, committed
 
 
-def _lag(committed: dict[TopicPartition, int], ends: dict[TopicPartition, int]) -> int | None:
-    known = [max(0, ends[place] - offset) for place, offset in committed.items() if place in ends]
-    return sum(known) if known else None
+def _lag(committed: dict[TopicPartition, int], spans: dict[TopicPartition, Offsets]) -> int | None:
+    lags = [lag_within(spans[place], at) for place, at in committed.items() if place in spans]
+    return sum(lags) if lags else None
 
 
 @app.command(epilog="Example: `tidelog group describe billing`")

@@ -14,12 +14,9 @@ from tidelog.model.ids import TopicPartition
 READ_TIMEOUT_S = 10.0
 """For the first unread records of all partitions together; what has not come stays unknown."""
 
-_SMALL_READS = {
-    "fetch.message.max.bytes": 65_536,
-    "queued.min.messages": 1,
-    "queued.max.messages.kbytes": 1024,
-}
-"""Only one record of each partition is wanted: librdkafka would fetch megabytes ahead."""
+_SMALL_READS = {"fetch.message.max.bytes": 65_536, "fetch.queue.backoff.ms": 1}
+"""Only one record of each partition is wanted: librdkafka would fetch megabytes of the first ones
+ahead, and let the others wait for a second whenever it has enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +31,9 @@ class PartitionLag:
 
     @property
     def lag(self) -> int | None:
-        """Offsets between what is committed and the end; those deleted meanwhile don't count."""
         if self.committed is None or self.span is None:
             return None
-        return max(0, self.span.end - max(self.committed, self.span.start))
+        return lag_within(self.span, self.committed)
 
     @property
     def is_beyond_end(self) -> bool:
@@ -45,6 +41,11 @@ class PartitionLag:
         return (
             self.committed is not None and self.span is not None and self.committed > self.span.end
         )
+
+
+def lag_within(span: Offsets, committed: int) -> int:
+    """Offsets between what is committed and the end; those deleted meanwhile don't count."""
+    return max(0, span.end - max(committed, span.start))
 
 
 def partition_lags(

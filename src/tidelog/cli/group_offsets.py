@@ -11,7 +11,7 @@ from tidelog.cli.failure import CommandFailed
 from tidelog.cli.names import topic_names
 from tidelog.cli.options import AsJson, Bootstrap, Carry, GroupName
 from tidelog.cli.output import add_rows, aside, emit_json, people, plural, table
-from tidelog.cli.partition_choice import parse_choice, places_text
+from tidelog.cli.partition_choice import parse_choice, places_text, told_once
 from tidelog.cli.reset_plan import Move, ResetPoint, parse_reset, plan_moves
 from tidelog.client import Admin, Connection
 from tidelog.client.admin import Topic
@@ -106,7 +106,9 @@ def delete_offsets(
         ]
         emit_json({"group": group, "dry_run": not yes, "partitions": rows})
         return
-    rows_shown = ((*place, committed[place]) for place in chosen)
+    rows_shown = (
+        (*cells, committed[place]) for cells, place in zip(told_once(chosen), chosen, strict=True)
+    )
     people().print(add_rows(table("~Topic", "#Partition", "#Committed"), rows_shown))
     people().print()
     done = "Deleted" if yes else "Would be deleted"
@@ -245,7 +247,10 @@ def _move_rows(moves: list[Move]) -> list[dict[str, Any]]:
 
 
 def _show_moves(moves: list[Move]) -> None:
-    rows = ((*move.partition, move.old, "→", move.new, _signed(move.change)) for move in moves)
+    rows = (
+        (*cells, move.old, "→", move.new, _signed(move.change))
+        for cells, move in zip(told_once(move.partition for move in moves), moves, strict=True)
+    )
     people().print(
         add_rows(table("~Topic", "#Partition", "#Committed", "", "#New", "#Change"), rows)
     )

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tidelog.cli.group_lag import PartitionLag, most_behind_s, total_lag
 from tidelog.cli.output import add_rows, duration_text, people, plural, table
-from tidelog.cli.partition_choice import places_text
+from tidelog.cli.partition_choice import places_text, told_once
 from tidelog.client.group_admin import Group, Member
 
 
@@ -92,17 +92,18 @@ def _members(members: tuple[Member, ...]) -> Table:
 
 def _partitions(group: Group, lags: list[PartitionLag]) -> Table:
     numbers = {member.member_id: number for number, member in enumerate(group.members, start=1)}
-    made = table("~Topic", "#Partition", "#Owner", "#Committed", "#End", "#Lag", "#Behind")
+    owner = ["#Owner"] if group.members else []
+    made = table("~Topic", "#Partition", *owner, "#Committed", "#End", "#Lag", "#Behind")
     rows = (
         (
-            *each.partition,
-            numbers[each.owner.member_id] if each.owner is not None else None,
+            *place,
+            *([numbers[each.owner.member_id] if each.owner else None] if owner else []),
             each.committed,
             each.span.end if each.span is not None else None,
             each.lag,
             duration_text(each.behind_s) if each.behind_s is not None else None,
         )
-        for each in lags
+        for place, each in zip(told_once(each.partition for each in lags), lags, strict=True)
     )
     return add_rows(made, rows)
 

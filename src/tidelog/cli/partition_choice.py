@@ -54,6 +54,16 @@ def numbers_text(numbers: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
+def told_once(places: Iterable[TopicPartition]) -> list[tuple[str, int]]:
+    """For a table: a topic's name stands at the first of its partitions only."""
+    cells = []
+    before = ""
+    for topic, partition in places:
+        cells.append(("" if topic == before else topic, partition))
+        before = topic
+    return cells
+
+
 def places_text(places: Iterable[TopicPartition]) -> str:
     """The partitions of several topics: `orders:0-2 returns:0`."""
     by_topic: dict[str, list[int]] = {}

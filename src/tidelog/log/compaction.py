@@ -49,8 +49,8 @@ RECORDS_AT_ONCE = 1000
 """After so many, whoever does the work may pause."""
 
 _DIGEST_BYTES = 16
-_ENTRY_BYTES = 168
-"""The most that a key costs in memory: its digest (49), the offset (32), the dict's share."""
+ENTRY_BYTES = 176
+"""The most that a key costs in memory, measured: digest, offset, the growing dict's share."""
 
 _UNTOUCHABLE = CONTROL_BIT | TRANSACTIONAL_BIT
 
@@ -60,7 +60,7 @@ class LatestOffsets:
     as they are if shorter. Two keys of one digest do not happen."""
 
     def __init__(self, budget_bytes: int) -> None:
-        self.limit = max(1, budget_bytes // _ENTRY_BYTES)
+        self.limit = max(1, budget_bytes // ENTRY_BYTES)
         self._offsets: dict[bytes, int] = {}
 
     def __len__(self) -> int:

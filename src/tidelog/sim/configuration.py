@@ -40,6 +40,7 @@ class Actors:
     probers: int
     vandals: int
     owners: int
+    committers: int
 
 
 @dataclass(slots=True, frozen=True)
@@ -97,6 +98,7 @@ def _draw_node(random: Random) -> NodeConfig:
             "max.incremental.fetch.session.cache.slots": random.choice((0, 1, 1_000)),
             "connections.max.idle.ms": random.choice((1_000, 600_000)),
             "auto.create.topics.enable": random.random() < 0.5,
+            "offsets.topic.num.partitions": random.choice((1, 3)),
         }
     )
     # The nodes' clocks jump by hours here; the producers' don't, and are not to blame for it.
@@ -118,6 +120,7 @@ def _draw_actors(random: Random) -> Actors:
         probers=random.randint(0, 2),
         vandals=random.choice((0, 0, 1)),
         owners=random.choice((0, 1)),
+        committers=random.choice((0, 1, 2)),
     )
 
 

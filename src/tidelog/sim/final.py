@@ -7,14 +7,16 @@ more restart (C21, C4).
 from __future__ import annotations
 
 from tidelog.model.errors import ErrorCode
+from tidelog.sim.actors.committer import Commit, FetchOffset, find
 from tidelog.sim.actors.consumer import Consumer
 from tidelog.sim.actors.sending import record_completion, record_invocation
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.client import Answer
 from tidelog.sim.history import EntryType
 from tidelog.sim.schedule import Pause, Script
-from tidelog.sim.workload import fetch, produce
+from tidelog.sim.workload import fetch, offset_commit, produce
 from tidelog.sim.workload.fetch import FetchPlan
+from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
 from tidelog.sim.workload.world import TopicFacts, World
 
 _MAX_IDLE_POLLS = 200
@@ -87,6 +89,34 @@ def _whole(reader: Consumer) -> FetchPlan:
         max_bytes=1 << 24,
         partition_max_bytes=1 << 24,
     )
+
+
+def commit_everywhere(world: World) -> Script[None]:
+    """Each group must take a commit and tell it, through somebody who is no member of it."""
+    yield from fetch_offsets(world)
+    client = world.client("final")
+    for group in world.groups:
+        plan = offset_commit.sample(world.random, world, group=group)
+        outcome = yield from Commit(world, client, plan).end()
+        if outcome is None or outcome.type != "ok":
+            text = f"{group} could not commit after everything was healed: {outcome}"
+            world.findings.append(Finding("liveness", text))
+    client.hang_up()
+
+
+def fetch_offsets(world: World) -> Script[None]:
+    """What every group has committed, as far as it will tell; the checkers compare (C17)."""
+    client = world.client("final")
+    for group in world.groups:
+        is_found = yield from find(world, client, group)
+        for facts in world.topics.values():
+            for partition in range(facts.partitions):
+                plan = FetchOffsetPlan(group, facts, partition, version=8)
+                offset = yield from FetchOffset(world, client, plan).end()
+                if offset is None or not is_found:
+                    text = f"{group} is not told its offset of {plan.tp} after all was healed"
+                    world.findings.append(Finding("liveness", text))
+    client.hang_up()
 
 
 def check_reports(world: World) -> list[Finding]:

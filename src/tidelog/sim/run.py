@@ -17,6 +17,7 @@ from tidelog.broker.node import Node
 from tidelog.log.disk import DiskError
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim import final
+from tidelog.sim.actors.committer import committer
 from tidelog.sim.actors.consumer import consumer
 from tidelog.sim.actors.idempotent_producer import idempotent_producer
 from tidelog.sim.actors.plain_producer import plain_producer
@@ -145,6 +146,12 @@ class _Run:
         ]
         scripts += [consumer(world, pause_ms=pause_ms) for _ in range(actors.consumers)]
         scripts += [prober(world, pause_ms=pause_ms) for _ in range(actors.probers)]
+        if actors.committers:
+            world.groups.append("register")
+        scripts += [
+            committer(world, group="register", pause_ms=2 * pause_ms)
+            for _ in range(actors.committers)
+        ]
         scripts += [vandal(world, pause_ms=5 * pause_ms) for _ in range(actors.vandals)]
         scripts += [
             topic_owner(
@@ -179,6 +186,8 @@ class _Run:
             return
         if not self._finish([schedule.start(final.read_everything(world))], "the last read"):
             return
+        if not self._finish([schedule.start(final.commit_everywhere(world))], "the last commit"):
+            return
         how = self.cluster.stream("conclusion").choice(("stop", "kill", "power"))
         host = self.cluster.host
         if how == "stop":
@@ -189,6 +198,8 @@ class _Run:
             self._find("liveness", "the node does not start again at the end")
             return
         if not self._finish([schedule.start(final.read_everything(world))], "the reading again"):
+            return
+        if not self._finish([schedule.start(final.fetch_offsets(world))], "the last offset fetch"):
             return
         tps = [tp for facts in world.topics.values() for tp in facts.tps()]
         self.cluster.history.add(0, "info", "final_reads", value=tps)

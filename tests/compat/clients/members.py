@@ -126,7 +126,8 @@ class ConfluentDriver:
 
     def poll(self) -> list[Read]:
         found: list[Read] = []
-        for raw in self._consumer.consume(500, timeout=0.1):
+        polled: list[Any] = self._consumer.consume(500, timeout=0.1)
+        for raw in polled:
             error = raw.error()
             if error is not None:
                 raise KafkaException(error)

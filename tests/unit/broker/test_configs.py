@@ -234,3 +234,9 @@ def test_producers_are_described(node: NodeDriver) -> None:
     known, unknown = node.request(request).topics[0].partitions
     assert [(p.producer_id, p.last_sequence) for p in known.active_producers] == [(7, 1)]
     assert unknown.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_the_node_dates_records_where_it_is_asked_to(node: NodeDriver) -> None:
+    assert node.produce("orders", b"x").log_append_time_ms == -1
+    change(node, ("message.timestamp.type", SET, "LogAppendTime"))
+    assert node.produce("orders", b"y").log_append_time_ms == node.now.wall_ms

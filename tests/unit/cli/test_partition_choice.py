@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.cli.partition_choice import numbers_text, parse_choice, places_text
+from tidelog.cli.partition_choice import numbers_text, parse_choice, places_text, told_once
 from tidelog.client.admin import Partition, Topic
 from tidelog.client.errors import ClientError
 from tidelog.model.ids import TopicPartition
@@ -58,3 +58,8 @@ def test_partitions_of_several_topics_stand_by_topic() -> None:
     places = [TopicPartition("b", 0), *(TopicPartition("a", number) for number in (5, 0, 1))]
     assert places_text(places) == "a:0-1,5 b:0"
     assert places_text([]) == ""
+
+
+def test_a_topic_is_named_once_in_a_table() -> None:
+    places = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
+    assert told_once(places) == [("a", 0), ("", 1), ("b", 0)]

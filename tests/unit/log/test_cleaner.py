@@ -20,7 +20,7 @@ from tests.unit.log.cleaning import (
 from tests.unit.log.logs import NAME, a_batch, append, flush, open_log, read, settings
 
 from tidelog.log.cleaner import Cleaning
-from tidelog.log.compaction import is_filler
+from tidelog.log.compaction import ENTRY_BYTES, is_filler
 from tidelog.log.disk import FileSpan
 from tidelog.log.log import Log
 from tidelog.model.errors import ErrorCode
@@ -308,7 +308,7 @@ def test_more_keys_than_memory_are_compacted_in_parts(sim_disk: SimDisk) -> None
     passes, sizes = 0, []
     while log.cleanable(NOW_MS, log.log_end_offset) is not None:
         cleaned = log.cleaned_offset
-        work = clean(log, buffer_bytes=168 * 20)._pass
+        work = clean(log, buffer_bytes=ENTRY_BYTES * 20)._pass
         assert work is not None
         sizes.append(len(work.latest))
         assert log.cleaned_offset > cleaned

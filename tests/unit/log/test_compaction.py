@@ -10,6 +10,7 @@ from tests.unit.log.cleaning import keyed
 
 from tidelog.log.admission import DELETE_HORIZON_BIT
 from tidelog.log.compaction import (
+    ENTRY_BYTES,
     Compacted,
     Gap,
     LatestOffsets,
@@ -344,7 +345,7 @@ def test_long_keys_are_told_apart_and_do_not_meet_short_ones() -> None:
 
 
 def test_the_number_of_keys_is_limited_but_for_a_first_batch() -> None:
-    latest = LatestOffsets(168 * 10)
+    latest = LatestOffsets(ENTRY_BYTES * 10)
     assert latest.limit == 10
     assert latest.has_room_for(1000)
     latest.note(b"a", 1)

@@ -1,19 +1,23 @@
 """OffsetFetch: how far groups have read. Never an offset that could still be lost.
 
 Up to version 7 a request is about one group and has fields of its own for it; it is asked and
-answered here as one of several.
+answered here as one of several. Version 1 has no place for an error of the whole group, and so
+tells it of each partition.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tidelog.broker.coordinators import Question
 from tidelog.broker.group_requests import put
 from tidelog.broker.state import BrokerState, Call
+from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -28,7 +32,8 @@ def handle(state: BrokerState, call: Call, request: OffsetFetchRequest) -> Any:
     if call.slot.header.api_version >= _FIRST_WITH_GROUPS:
         questions = [_question(call, group) for group in request.groups]
         return put(state, call, questions, lambda groups: OffsetFetchResponse(groups=groups))
-    return put(state, call, [_question(call, _single_group(request))], _single_response)
+    build = partial(_single_response, request)
+    return put(state, call, [_question(call, _single_group(request))], build)
 
 
 def _question(call: Call, group: OffsetFetchRequestGroup) -> Question:
@@ -49,8 +54,13 @@ def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _single_response(groups: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+def _single_response(
+    request: OffsetFetchRequest, groups: list[OffsetFetchResponseGroup]
+) -> OffsetFetchResponse:
     group = groups[0]
+    if group.error_code is not ErrorCode.NONE:
+        topics = [_refused_topic(topic, group.error_code) for topic in request.topics or ()]
+        return OffsetFetchResponse(error_code=group.error_code, topics=topics)
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -68,5 +78,15 @@ def _single_response(groups: list[OffsetFetchResponseGroup]) -> OffsetFetchRespo
                 ],
             )
             for topic in group.topics
+        ],
+    )
+
+
+def _refused_topic(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFetchResponseTopic:
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, error_code=error)
+            for index in topic.partition_indexes
         ],
     )

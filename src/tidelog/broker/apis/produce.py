@@ -139,6 +139,8 @@ class _Production:
         state.appended(leader)
         answer.base_offset = appended.base_offset
         answer.log_start_offset = leader.log.log_start_offset
+        if leader.log.dates_appends:
+            answer.log_append_time_ms = self._now.wall_ms
         if leader.high_watermark <= appended.last_offset:
             self.uncommitted.append((leader, appended.last_offset, answer))
         return answer

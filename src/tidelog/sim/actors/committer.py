@@ -3,14 +3,11 @@ consumers that choose their own partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any
-
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.checkers.finding import Finding
-from tidelog.sim.client import Answer, Client, Reply
-from tidelog.sim.schedule import Pause, Promise, Script
+from tidelog.sim.client import Answer, Client
+from tidelog.sim.history import EntryType
+from tidelog.sim.schedule import Pause, Script
 from tidelog.sim.workload import find_coordinator, offset_commit, offset_fetch
 from tidelog.sim.workload.offset_commit import CommitOutcome, CommitPlan
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
@@ -35,7 +32,7 @@ def committer(world: World, *, group: str, pause_ms: float) -> Script[None]:
     client.hang_up()
 
 
-def find(world: World, client: Client, group: str) -> Generator[Any, Any, bool]:
+def find(world: World, client: Client, group: str) -> Script[bool]:
     """Ask who the coordinator is; whether there was an answer that helps."""
     version = world.draw_version(find_coordinator.API_KEY)
     reply = yield client.call(find_coordinator.build(group), version, timeout_ms=_TIMEOUT_MS)
@@ -79,7 +76,7 @@ class Commit:
         version = world.draw_version(offset_commit.API_KEY)
         self._promise = client.call(offset_commit.build(plan), version, timeout_ms=_TIMEOUT_MS)
 
-    def end(self) -> Generator[Any, Any, CommitOutcome | None]:
+    def end(self) -> Script[CommitOutcome | None]:
         """What became of it; None if nobody knows."""
         reply = yield self._promise
         world, plan = self._world, self._plan
@@ -95,7 +92,7 @@ class Commit:
         self._record(outcome.type, None if outcome.type == "ok" else outcome.error.name)
         return outcome
 
-    def _record(self, type: Any, err: str | None) -> None:
+    def _record(self, type: EntryType, err: str | None) -> None:
         plan = self._plan
         self._world.history.add(
             self._proc,
@@ -107,3 +104,52 @@ class Commit:
             gen=plan.generation,
             err=err,
         )
+
+
+class FetchOffset:
+    """An OffsetFetch under way."""
+
+    def __init__(
+        self, world: World, client: Client, plan: FetchOffsetPlan, *, proc: int | None = None
+    ) -> None:
+        self._world = world
+        self._plan = plan
+        self._proc = world.history.new_process() if proc is None else proc
+        world.history.add(self._proc, "invoke", "fetch_offset", tp=plan.tp, group=plan.group)
+        request = offset_fetch.build(plan)
+        self._promise = client.call(request, plan.version, timeout_ms=_TIMEOUT_MS)
+
+    def end(self) -> Script[int | None]:
+        """The offset, -1 for none; None if it was not told."""
+        reply = yield self._promise
+        world, plan = self._world, self._plan
+        if not isinstance(reply, Answer):
+            world.counted["OffsetFetch: no answer"] += 1
+            self._record("info", -1, reply.reason)
+            return None
+        fetched = offset_fetch.classify(plan, reply.body)
+        allowed = offset_fetch.predict(world, reply.incarnation)
+        about = f"v{plan.version} for {plan.group} of {plan.tp}"
+        world.expect("OffsetFetch", fetched.error, allowed, about=about)
+        if fetched.type != "ok":
+            self._record("fail", -1, fetched.error.name)
+            return None
+        self._record("ok", fetched.offset, None)
+        if fetched.metadata != (str(fetched.offset) if fetched.offset >= 0 else ""):
+            text = f"{about}: offset {fetched.offset} has metadata {fetched.metadata!r}"
+            world.findings.append(Finding("C17", text, len(world.history.entries)))
+        return fetched.offset
+
+    def _record(self, type: EntryType, offset: int, err: str | None) -> None:
+        plan = self._plan
+        self._world.history.add(
+            self._proc, type, "fetch_offset", tp=plan.tp, value=offset, group=plan.group, err=err
+        )
+
+
+def _check_late(world: World, plan: CommitPlan, outcome: CommitOutcome, answer: Answer) -> None:
+    """S4: after a failed flush, that life of the node acknowledges nothing any more."""
+    failed_ms = world.host.flush_failures.get(answer.incarnation)
+    if outcome.type == "ok" and failed_ms is not None and answer.emitted_ms > failed_ms:
+        text = f"{plan.group} committed {plan.tp} after an fsync had failed"
+        world.findings.append(Finding("S4", text, len(world.history.entries)))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tidelog.sim.checkers import (
     damage,
     ends,
+    groups,
     losses,
     order,
     polls,
@@ -58,4 +59,5 @@ def check_history(entries: Sequence[Entry]) -> tuple[list[Finding], Counter[str]
         counters["plain duplicates"] += uniqueness.count_plain_duplicates(view)
         counters["worst lag ms"] = max(counters["worst lag ms"], polls.worst_lag_ms(view))
     findings += producers.check_given_ids(entries)
+    findings += groups.check_registers(entries)
     return findings, counters
