@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidelog.bench.frames import CLIENT_ID, PRODUCE_VERSION
@@ -21,6 +21,7 @@ from tidelog.wire.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
 
@@ -37,10 +38,11 @@ class WrongAnswer(Exception):
 
 
 class Admin:
-    """One blocking connection. Not for anything that is timed."""
+    """One blocking connection. Not for anything that is timed by the microsecond."""
 
     def __init__(self, host: str, port: int) -> None:
         self._sock = socket.create_connection((host, port), timeout=_TIMEOUT_SECONDS)
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __enter__(self) -> Admin:
         return self
@@ -50,11 +52,29 @@ class Admin:
 
     def ask(self, request: Any, version: int) -> Any:
         """The body of the answer."""
-        self._sock.sendall(encode_request(request, version, correlation_id=1, client_id=CLIENT_ID))
-        (size,) = struct.unpack(">i", self._read(4))
-        api_key = schema_of(type(request)).api_key
-        assert api_key is not None
-        return decode_response(api_key, version, memoryview(self._read(size)))[1]
+        return self.ask_all([request], version)[0]
+
+    def ask_all(self, requests: Sequence[Any], version: int) -> list[Any]:
+        """Requests of one kind, all sent before the first answer is read."""
+        self.send_all(requests, version)
+        return self.receive_all(requests, version)
+
+    def send_all(self, requests: Sequence[Any], version: int) -> None:
+        frames = [
+            encode_request(request, version, correlation_id=1, client_id=CLIENT_ID)
+            for request in requests
+        ]
+        self._sock.sendall(b"".join(frames))
+
+    def receive_all(self, requests: Sequence[Any], version: int) -> list[Any]:
+        """The answers to `requests`, which were sent before."""
+        answers = []
+        for request in requests:
+            (size,) = struct.unpack(">i", self._read(4))
+            api_key = schema_of(type(request)).api_key
+            assert api_key is not None
+            answers.append(decode_response(api_key, version, memoryview(self._read(size)))[1])
+        return answers
 
     def _read(self, size: int) -> bytes:
         received = bytearray()
@@ -81,7 +101,7 @@ class Admin:
             ),
             CREATE_TOPICS_VERSION,
         )
-        _expect_none(answer.topics[0].error_code, f"creating topic {topic}")
+        expect_none(answer.topics[0].error_code, f"creating topic {topic}")
         self._await_leaders(topic, partitions)
 
     def _await_leaders(self, topic: str, partitions: int) -> None:
@@ -101,7 +121,14 @@ class Admin:
         answer = self.ask(
             DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), DELETE_TOPICS_VERSION
         )
-        _expect_none(answer.responses[0].error_code, f"deleting topic {topic}")
+        expect_none(answer.responses[0].error_code, f"deleting topic {topic}")
+
+    def partitions_of(self, topic: str) -> int:
+        """How many the topic has; 0 if there is no such topic."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        return len(self.ask(request, METADATA_VERSION).topics[0].partitions)
 
     def records_in(self, topic: str, partitions: int) -> int:
         """The sum of the partitions' end offsets: how many records the log really has."""
@@ -122,16 +149,17 @@ class Admin:
         )
         found = answer.topics[0].partitions
         for partition in found:
-            _expect_none(partition.error_code, f"the end of {topic}-{partition.partition_index}")
+            expect_none(partition.error_code, f"the end of {topic}-{partition.partition_index}")
         return sum(partition.offset for partition in found)
 
 
 def check_produce_response(response: bytes) -> None:
     """`WrongAnswer` if the response (without its length) refuses the records."""
     _, body = decode_response(0, PRODUCE_VERSION, memoryview(response))
-    _expect_none(body.responses[0].partition_responses[0].error_code, "producing")
+    expect_none(body.responses[0].partition_responses[0].error_code, "producing")
 
 
-def _expect_none(code: ErrorCode, doing: str) -> None:
+def expect_none(code: ErrorCode, doing: str) -> None:
+    """`WrongAnswer` unless all is well."""
     if code != ErrorCode.NONE:
         raise WrongAnswer(f"{doing}: {code.name}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tidelog.bench.kafka import running_kafka
@@ -66,9 +66,15 @@ class Fleet:
 
     @contextlib.contextmanager
     def server(
-        self, kind: Kind, *, is_flushed: bool = False, fetch_bytes: int = 0
+        self,
+        kind: Kind,
+        *,
+        is_flushed: bool = False,
+        fetch_bytes: int = 0,
+        settings: Mapping[str, str] | None = None,
     ) -> Iterator[Server]:
-        """One to measure. `fetch_bytes` is what the reference answers a fetch with."""
+        """One to measure. `fetch_bytes` is what the reference answers a fetch with; `settings` are
+        for a node that is started here."""
         if kind == "kafka":
             yield self.kafka()
         elif kind == "node" and self._external:
@@ -76,7 +82,7 @@ class Fleet:
         else:
             with self.empty_directory() as data_dir:
                 if kind == "node":
-                    command = node_command(data_dir, is_flushed=is_flushed)
+                    command = node_command(data_dir, is_flushed=is_flushed, settings=settings)
                 else:
                     command = reference_command(
                         data_dir, is_flushed=is_flushed, fetch_bytes=fetch_bytes

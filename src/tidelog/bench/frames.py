@@ -54,6 +54,19 @@ def record_batch(shape: Shape, timestamp_ms: int) -> bytes:
     return bytes(encode_batch(records, base_offset=0))
 
 
+def key_of(number: int) -> bytes:
+    return b"key-%08d" % number
+
+
+def keyed_batch(keys: Iterable[int], *, value_bytes: int, timestamp_ms: int) -> bytes:
+    """A sealed batch with a record for each of `keys`: what compaction works on."""
+    records = [
+        Record(offset, timestamp_ms, key_of(key), _value(key, value_bytes))
+        for offset, key in enumerate(keys)
+    ]
+    return bytes(encode_batch(records, base_offset=0))
+
+
 def _value(number: int, size: int) -> bytes:
     seed = b"%08x" % (number * 2_654_435_761 % 2**32)
     return (seed * (size // len(seed) + 1))[:size]

@@ -58,7 +58,9 @@ class DrainJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceJob:
-    """Open loop: `rate` requests a second on one connection, each timed from when it was due."""
+    """Open loop: `rate` requests a second on one connection, each timed from when it was due.
+
+    The frames in `frames_path` are sent in turn."""
 
     host: str
     port: int

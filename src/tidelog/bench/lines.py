@@ -23,6 +23,7 @@ from tidelog.bench.load import run_apart
 from tidelog.bench.machine import touch_memory
 from tidelog.bench.measure import FETCH_BATCHES, START_DELAY_SECONDS, Measure, Topic
 from tidelog.bench.proc import peak_rss_bytes, rss_bytes
+from tidelog.bench.rows import FEWER_MEMBERS, MANY_MEMBERS
 from tidelog.bench.samples import Driver, SampleKey, Samples, metrics_of
 from tidelog.bench.servers import Kind, Server, node_command, running
 
@@ -47,10 +48,34 @@ class Scale:
     """In the data directory of the start after a clean stop."""
 
     starts: int
+    joins: int
+    """Groups that are joined, each for the first time."""
+
+    idle_members: int
+    dirty_bytes: int
+    """Written to the log that is compacted."""
 
 
-FULL = Scale(seconds=1.5, rounds=3, log_bytes=10**9, loaded_bytes=10**10, starts=5)
-QUICK = Scale(seconds=1.0, rounds=1, log_bytes=4 * 10**8, loaded_bytes=10**9, starts=3)
+FULL = Scale(
+    seconds=1.5,
+    rounds=3,
+    log_bytes=10**9,
+    loaded_bytes=10**10,
+    starts=5,
+    joins=10,
+    idle_members=MANY_MEMBERS,
+    dirty_bytes=4 * 10**8,
+)
+QUICK = Scale(
+    seconds=1.0,
+    rounds=1,
+    log_bytes=4 * 10**8,
+    loaded_bytes=10**9,
+    starts=3,
+    joins=5,
+    idle_members=FEWER_MEMBERS,
+    dirty_bytes=2 * 10**8,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,7 +70,12 @@ class Measure:
 
     @contextlib.contextmanager
     def topic(
-        self, server: Server, *, partitions: int = 1, is_flushed: bool = False
+        self,
+        server: Server,
+        *,
+        partitions: int = 1,
+        is_flushed: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> Iterator[Topic]:
         """A new topic; deleted afterwards where the server outlives the measurement."""
         name = f"bench-{os.getpid()}-{next(_topic_numbers)}"
@@ -78,9 +83,9 @@ class Measure:
         if server.kind == "reference":
             yield topic
             return
-        settings = server.topic_settings(is_flushed=is_flushed)
+        wanted = {**server.topic_settings(is_flushed=is_flushed), **(settings or {})}
         with Admin(server.host, server.port) as admin:
-            admin.create_topic(name, partitions=partitions, settings=settings)
+            admin.create_topic(name, partitions=partitions, settings=wanted)
         yield topic
         if server.kind == "kafka" or server.pid == 0:
             with Admin(server.host, server.port) as admin:
@@ -128,7 +133,7 @@ class Measure:
             port=topic.server.port,
             server_pid=topic.server.pid,
             seconds=self.seconds,
-            frames_path=self._written("produce", built),
+            frames_path=self.written("produce", built),
             connections=connections,
             in_flight=in_flight,
             records_per_request=shape.records,
@@ -148,7 +153,7 @@ class Measure:
             port=topic.server.port,
             server_pid=topic.server.pid,
             seconds=self.seconds,
-            frames_path=self._written("fetch", [frame]),
+            frames_path=self.written("fetch", [frame]),
             offset_position=position,
             connections=FETCH_CONNECTIONS if end_offset else 1,
             batch_bytes=batch_bytes,
@@ -165,7 +170,7 @@ class Measure:
             port=server.port,
             server_pid=server.pid,
             seconds=self.seconds,
-            frames_path=self._written("requests", [api_versions_frame()]),
+            frames_path=self.written("requests", [api_versions_frame()]),
             connections=connections,
             in_flight=1,
             records_per_request=0,
@@ -182,7 +187,7 @@ class Measure:
             port=topic.server.port,
             server_pid=topic.server.pid,
             seconds=self.seconds,
-            frames_path=self._written("paced", frames),
+            frames_path=self.written("paced", frames),
             rate=rate,
         )
         return _checked(topic, job)
@@ -219,7 +224,8 @@ class Measure:
             start_at=start_at,
         )
 
-    def _written(self, name: str, frames: list[bytes]) -> str:
+    def written(self, name: str, frames: list[bytes]) -> str:
+        """The path of a file that holds `frames` for a generator."""
         path = self.directory / f"{name}.frames"
         write_frames(path, frames)
         return str(path)

@@ -12,6 +12,7 @@ import select
 import struct
 import time
 from collections import deque
+from itertools import cycle
 from pathlib import Path
 
 from tidelog.bench.figures import Latencies, Outcome
@@ -36,7 +37,7 @@ class Pacer:
 
     def __init__(self, job: PaceJob) -> None:
         self._sock = connect(job.host, job.port)
-        self._frame = read_frames(Path(job.frames_path))[0]
+        self._frames = cycle(read_frames(Path(job.frames_path)))
         self._due: deque[float] = deque()
         self._buffer = bytearray(_BUFFER_BYTES)
         self._have = 0
@@ -46,7 +47,7 @@ class Pacer:
 
     def send(self, due: float) -> None:
         self._due.append(due)
-        self._unsent += self._frame
+        self._unsent += next(self._frames)
         self._send_rest()
 
     def _send_rest(self) -> None:

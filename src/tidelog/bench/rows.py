@@ -70,6 +70,20 @@ def _faster(times: float) -> Target:
 
 _CHEAPER_THAN_KAFKA = Target("kafka", at_most=0.5)
 
+MANY_MEMBERS, FEWER_MEMBERS = 10_000, 1_000
+"""How many idle members there are, in full and with `--quick`: a figure of its own each."""
+
+
+def _idle_members(members: int) -> tuple[RowSpec, ...]:
+    line, title = f"groups.idle.{members}", f"{members:,} idle members"
+    return (
+        RowSpec(f"{title}: CPU, % of a core", line, "cpu_percent"),
+        RowSpec(f"{title}: heartbeat p99 ms", line, "p99_ms"),
+        RowSpec(f"{title}: MB RSS", line, "rss_mb"),
+        RowSpec(f"{title}: KB RSS a member", line, "kb_per_member"),
+    )
+
+
 ROW_SPECS: tuple[RowSpec, ...] = (
     RowSpec(
         "produce 1 KB, acks=1, os: msg/s",
@@ -189,6 +203,22 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("value", at_most=60), _CHEAPER_THAN_KAFKA),
     ),
     RowSpec("memory, peak while producing: MB RSS", "memory.loaded", "rss_mb"),
+    RowSpec("group join to first record: ms", "groups.join", "milliseconds"),
+    RowSpec(
+        "group join to first record, no initial delay: ms", "groups.join.at_once", "milliseconds"
+    ),
+    RowSpec("offset commits, flushed: 1/s", "groups.commits", "requests_per_s"),
+    RowSpec("offset commits, flushed: CPU s/100,000", "groups.commits", "cpu_s_per_100k"),
+    *_idle_members(MANY_MEMBERS),
+    *_idle_members(FEWER_MEMBERS),
+    RowSpec("compaction: MB/s", "compaction", "mb_per_s"),
+    RowSpec("compaction: MB a CPU s", "compaction", "mb_per_cpu_s"),
+    RowSpec(
+        "produce during compaction, against none: p99 ms",
+        "compaction.produce",
+        "p99_ms",
+        baseline="compaction.none",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,12 +61,16 @@ def parse_ready(line: str) -> tuple[str, int]:
     return parse_address(address)
 
 
-def node_command(data_dir: Path, *, is_flushed: bool) -> list[str]:
-    policy = "ack" if is_flushed else "os"
-    return [
-        *(sys.executable, "-m", "tidelog", "serve", "--data-dir", str(data_dir)),
-        *("--listen", "127.0.0.1:0", "--set", f"flush.policy={policy}"),
-    ]
+def node_command(
+    data_dir: Path, *, is_flushed: bool, settings: Mapping[str, str] | None = None
+) -> list[str]:
+    """`settings` of the node, beside the flush policy."""
+    wanted = {**(settings or {}), "flush.policy": "ack" if is_flushed else "os"}
+    command = [sys.executable, "-m", "tidelog", "serve", "--data-dir", str(data_dir)]
+    command += ["--listen", "127.0.0.1:0"]
+    for name, value in wanted.items():
+        command += ["--set", f"{name}={value}"]
+    return command
 
 
 def reference_command(data_dir: Path, *, is_flushed: bool, fetch_bytes: int) -> list[str]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.bench import lines
+from tidelog.bench.compaction import compaction
 from tidelog.bench.fleet import Fleet
+from tidelog.bench.groups import groups
 from tidelog.bench.lines import Bench, Scale
 from tidelog.bench.machine import facts
 from tidelog.bench.measure import Measure
@@ -24,6 +26,8 @@ LINES: dict[str, Callable[[Bench], None]] = {
     "connections": lines.connections,
     "start": lines.start,
     "memory": lines.memory,
+    "groups": groups,
+    "compaction": compaction,
 }
 
 

@@ -220,9 +220,20 @@ class Node:
             self._go_read_only(now, effects)
         self._wake(now, effects)
         if not state.node_is_read_only:
+            self._start_flush(now, effects)
+
+    def _start_flush(self, now: Now, effects: list[Effect]) -> None:
+        """A log may have to write something first, and that may fail."""
+        state = self.state
+        try:
             flush = state.flushing.start(state.journal)
-            if flush is not None:
-                effects.append(flush)
+        except DiskError as error:
+            state.fail_storage(error)
+            self._go_read_only(now, effects)
+            self._wake(now, effects)
+            return
+        if flush is not None:
+            effects.append(flush)
 
     def _wake(self, now: Now, effects: list[Effect]) -> None:
         state = self.state

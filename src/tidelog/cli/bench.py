@@ -42,6 +42,8 @@ class What(Enum):
     CONNECTIONS = "connections"
     START = "start"
     MEMORY = "memory"
+    GROUPS = "groups"
+    COMPACTION = "compaction"
 
 
 @app.command(epilog=_EPILOG)

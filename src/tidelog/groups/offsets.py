@@ -44,6 +44,7 @@ from tidelog.wire.messages.offset_fetch import (
 from tidelog.wire.schema import NO_UUID
 
 NO_EXPIRY = -1
+LATEST_EXPIRY = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,12 +281,14 @@ def _committed(
     topic_id: UUID,
     wall_ms: int,
 ) -> OffsetCommitValue:
-    retention_ms = request.retention_time_ms
+    expire_timestamp = NO_EXPIRY
+    if request.retention_time_ms >= 0:
+        expire_timestamp = min(wall_ms + request.retention_time_ms, LATEST_EXPIRY)
     return OffsetCommitValue(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=wall_ms,
-        expire_timestamp=wall_ms + retention_ms if retention_ms >= 0 else NO_EXPIRY,
+        expire_timestamp=expire_timestamp,
         topic_id=topic_id,
     )

@@ -226,7 +226,9 @@ def remove_members(draft: Draft, member_ids: Iterable[str]) -> None:
     if len(members) < len(draft.generation.members):
         leader = draft.generation.leader
         draft.change(
-            members=members, is_settled=False, leader=leader if leader in members else None
+            members=members,
+            is_settled=not members,
+            leader=leader if leader in members else None,
         )
         begin_without_candidate(draft)
     else:

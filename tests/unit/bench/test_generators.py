@@ -114,6 +114,24 @@ def test_a_pacer_times_every_answer(reference: Server, tmp_path: Path) -> None:
     assert 0 < outcome.latencies.p50_ms <= outcome.latencies.p999_ms
 
 
+def test_a_pacer_sends_its_frames_in_turn(reference: Server, tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    write_frames(frames, [_frame(PRODUCE, 100), _frame(PRODUCE, 200)])
+    outcome = run_job(
+        PaceJob(
+            host=reference.host,
+            port=reference.port,
+            server_pid=reference.pid,
+            seconds=0.2,
+            frames_path=str(frames),
+            rate=100,
+        )
+    )
+    sent = outcome.total_records
+    written = (tmp_path / "reference.log").stat().st_size
+    assert written == sent * 12 + (sent + 1) // 2 * 100 + sent // 2 * 200
+
+
 def test_a_generator_that_fails_says_why(tmp_path: Path) -> None:
     frames = tmp_path / "frames"
     write_frames(frames, [_frame(OTHER, 1)])

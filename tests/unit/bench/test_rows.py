@@ -11,6 +11,8 @@ import pytest
 from tidelog.bench import report
 from tidelog.bench.rows import ROW_SPECS, Row, RowSpec, Target, build_rows
 from tidelog.bench.samples import SampleKey, Samples
+from tidelog.bench.suite import LINES
+from tidelog.cli.bench import What
 
 SPECS = (
     RowSpec(
@@ -84,9 +86,13 @@ def test_every_row_of_the_table_has_a_title_of_its_own() -> None:
     assert len(set(titles)) == len(titles)
 
 
+def test_the_command_line_offers_every_line() -> None:
+    assert [what.value for what in What] == ["all", *LINES]
+
+
 def test_every_baseline_is_a_line_of_some_row_or_measured_beside_it() -> None:
     baselines = {spec.baseline for spec in ROW_SPECS if spec.baseline}
-    assert baselines <= {"produce.os", "partitions.1", "connections.1"}
+    assert baselines <= {"produce.os", "partitions.1", "connections.1", "compaction.none"}
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ def test_a_node_is_told_whether_to_flush() -> None:
     assert Server("kafka", "h", 1, 2).topic_settings(is_flushed=True) == {"flush.messages": "1"}
 
 
+def test_a_node_is_told_its_settings() -> None:
+    command = node_command(Path("d"), is_flushed=False, settings={"log.cleaner.backoff.ms": "100"})
+    assert command[-4:] == ["--set", "log.cleaner.backoff.ms=100", "--set", "flush.policy=os"]
+
+
 def test_kafka_is_configured_on_loopback_only() -> None:
     properties = server_properties(Path("data"), port=1111, controller_port=2222)
     assert "listeners=PLAINTEXT://127.0.0.1:1111,CONTROLLER://127.0.0.1:2222" in properties

@@ -86,7 +86,9 @@ def _refused_topic(topic: OffsetFetchRequestTopic, error: ErrorCode) -> OffsetFe
     return OffsetFetchResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, error_code=error)
+            OffsetFetchResponsePartition(
+                partition_index=index, committed_offset=-1, error_code=error
+            )
             for index in topic.partition_indexes
         ],
     )
