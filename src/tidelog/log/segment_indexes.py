@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidelog.log.batch_file import BatchFile
-from tidelog.log.disk import Disk, DiskFull, File
+from tidelog.log.disk import Disk, DiskError, File
 from tidelog.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from tidelog.log.paths import INDEX, TIME_INDEX, offset_path
 from tidelog.model.ids import NO_TIMESTAMP
@@ -133,7 +133,7 @@ class SegmentIndexes:
             self._add_time_entry()
             try:
                 self.write()
-            except DiskFull:
+            except DiskError:
                 pass  # they serve from memory, and the next start rebuilds them again
 
     def resume(self, trusted_entries: int) -> None:

@@ -41,6 +41,8 @@ class Actors:
     vandals: int
     owners: int
     committers: int
+    members: int
+    keepers: int
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,7 +53,10 @@ class Configuration:
     node: NodeConfig
     topics: tuple[CreatePlan, ...]
     owned_topic: tuple[tuple[str, str], ...]
+    cleaned_topic: tuple[tuple[str, str], ...]
     actors: Actors
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
     faults: tuple[str, ...]
     chaos_ms: float
     fault_every_ms: float
@@ -70,7 +75,10 @@ def draw_configuration(random: Random) -> Configuration:
         node=_draw_node(random),
         topics=topics,
         owned_topic=_draw_topic(random),
+        cleaned_topic=_draw_cleaned_topic(random),
         actors=_draw_actors(random),
+        session_timeout_ms=random.choice((100, 300)),
+        rebalance_timeout_ms=random.choice((300, 1_000)),
         faults=_draw_faults(random),
         chaos_ms=random.choice((1_500.0, 3_000.0)),
         fault_every_ms=random.choice((150.0, 300.0, 600.0)),
@@ -91,6 +99,19 @@ def _draw_topic(random: Random) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _draw_cleaned_topic(random: Random) -> tuple[tuple[str, str], ...]:
+    """Cleaned as soon as there is anything to clean. Time deletes nothing but tombstones here:
+    clocks jump, and nobody could tell what should be left."""
+    return (
+        ("cleanup.policy", random.choice(("compact", "compact", "delete", "compact,delete"))),
+        ("segment.bytes", str(random.choice((1_024, 2_048)))),
+        ("min.cleanable.dirty.ratio", "0.01"),
+        ("delete.retention.ms", str(random.choice((0, 2**40, 2**40)))),
+        ("retention.ms", "-1"),
+        ("retention.bytes", str(random.choice((2_000, 6_000)))),
+    )
+
+
 def _draw_node(random: Random) -> NodeConfig:
     settings = node_settings(
         {
@@ -99,6 +120,10 @@ def _draw_node(random: Random) -> NodeConfig:
             "connections.max.idle.ms": random.choice((1_000, 600_000)),
             "auto.create.topics.enable": random.random() < 0.5,
             "offsets.topic.num.partitions": random.choice((1, 3)),
+            "log.cleaner.backoff.ms": random.choice((20, 100)),
+            "log.retention.check.interval.ms": random.choice((50, 300)),
+            "group.min.session.timeout.ms": 50,
+            "group.initial.rebalance.delay.ms": random.choice((0, 50)),
         }
     )
     # The nodes' clocks jump by hours here; the producers' don't, and are not to blame for it.
@@ -121,6 +146,8 @@ def _draw_actors(random: Random) -> Actors:
         vandals=random.choice((0, 0, 1)),
         owners=random.choice((0, 1)),
         committers=random.choice((0, 1, 2)),
+        members=random.choice((0, 0, 2, 3)),
+        keepers=random.choice((0, 0, 1)),
     )
 
 

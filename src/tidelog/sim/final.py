@@ -9,9 +9,10 @@ from __future__ import annotations
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.actors.committer import Commit, FetchOffset, find
 from tidelog.sim.actors.consumer import Consumer
+from tidelog.sim.actors.keeper import put, scan
 from tidelog.sim.actors.sending import record_completion, record_invocation
 from tidelog.sim.checkers.finding import Finding
-from tidelog.sim.client import Answer
+from tidelog.sim.client import Answer, Client
 from tidelog.sim.history import EntryType
 from tidelog.sim.schedule import Pause, Script
 from tidelog.sim.workload import fetch, offset_commit, produce
@@ -21,6 +22,10 @@ from tidelog.sim.workload.world import TopicFacts, World
 
 _MAX_IDLE_POLLS = 200
 """A reader that has got nowhere for so long will never get to the end."""
+
+
+_MAX_SCANS = 5
+"""So often retention may get in a reader's way, and not more."""
 
 
 def write_everywhere(world: World) -> Script[None]:
@@ -53,6 +58,23 @@ def read_everything(world: World) -> Script[None]:
     """Every partition from start to end, past known damage."""
     for facts in list(world.topics.values()):
         yield from _read_topic(world, facts)
+    client = world.client("final")
+    for facts in world.cleaned.values():
+        yield from _keep(world, client, facts)
+    client.hang_up()
+
+
+def _keep(world: World, client: Client, facts: TopicFacts) -> Script[None]:
+    """A cleaned topic takes a record and is read whole, if not at the first attempt: its start may
+    move away under the reader."""
+    is_put = yield from put(world, client, facts)
+    is_read = False
+    for _ in range(_MAX_SCANS):
+        if not is_read:
+            is_read = yield from scan(world, client, facts)
+    if not (is_put and is_read):
+        text = f"{facts.label} after everything was healed: written {is_put}, read {is_read}"
+        world.findings.append(Finding("liveness", text))
 
 
 def _read_topic(world: World, facts: TopicFacts) -> Script[None]:

@@ -102,6 +102,7 @@ class Host:
         self.counted: Counter[str] = Counter()
         self.flush_failures: dict[int, float] = {}
         self.troubled_starts: list[int] = []
+        self.stopped_lives: list[int] = []
         self._faults_of_lives: dict[int, Counter[str]] = {}
         self.on_death: list[Callable[[CrashKind | None], None]] = []
         self.on_start: list[Callable[[], None]] = []
@@ -163,6 +164,7 @@ class Host:
         if life is None:
             return
         self._trace.say("stop", f"life {life.number} is asked to stop")
+        self.stopped_lives.append(life.number)
         self.deliver(StopRequested())
         assert self.life is not life, "the node did not stop when asked to"
 

@@ -112,9 +112,17 @@ class Nemesis:
         if self._is_amnesiac or self._host.lives in self._host.troubled_starts:
             self._unrecovered = {d: (after[d], log) for d, log in before.items() if d in after}
             after = {d: log.written for d, log in before.items() if d in after}
-        known = {d: log for d, log in before.items() if d in directories or d in kept}
+        known = {
+            d: log
+            for d, log in before.items()
+            if (d in directories or d in kept) and not self.is_cleaned(d)
+        }
         self._world.findings += check_recovery(known, after, expected=kept)
         self._before_crash = {}
+
+    def is_cleaned(self, directory: str) -> bool:
+        """A log that is cleaned is no prefix of what was written; its readers judge it (C22)."""
+        return any(f"/{name}." in directory for name in self._world.cleaned)
 
     def _topic_in(self, directory: str) -> TopicFacts | None:
         """The topic, never deleted, that the directory belongs to."""

@@ -20,6 +20,8 @@ from tidelog.sim import final
 from tidelog.sim.actors.committer import committer
 from tidelog.sim.actors.consumer import consumer
 from tidelog.sim.actors.idempotent_producer import idempotent_producer
+from tidelog.sim.actors.keeper import keeper, start_watcher
+from tidelog.sim.actors.member import Roster, member
 from tidelog.sim.actors.plain_producer import plain_producer
 from tidelog.sim.actors.prober import prober
 from tidelog.sim.actors.topic_owner import create, topic_owner
@@ -35,10 +37,14 @@ from tidelog.sim.host import HostOptions, NodeFactory
 from tidelog.sim.nemesis import Nemesis
 from tidelog.sim.schedule import Promise, Script
 from tidelog.sim.survey import headers_of, written_logs
+from tidelog.sim.workload.create_topic import CreatePlan
 from tidelog.wire.errors import DecodeError
 
 HEAL_MS = 120_000.0
 """Virtual time for everything to come to an end after the last fault."""
+
+CLEANED = "cleaned"
+"""The topic that is compacted or shortened while it is written."""
 
 MAX_FINDINGS = 50
 """A run with more of them has nothing new to say."""
@@ -134,6 +140,14 @@ class _Run:
         for plan in self.configuration.topics:
             facts = yield from create(world, client, plan, label=plan.name)
             world.topics[facts.name] = facts
+        if self.configuration.actors.keepers:
+            configs = self.configuration.cleaned_topic
+            facts = yield from create(world, client, CreatePlan(CLEANED, 1, configs), label=CLEANED)
+            world.cleaned[CLEANED] = facts
+            rules = dict(configs)
+            policy = rules["cleanup.policy"]
+            value = ["compact" in policy, rules["delete.retention.ms"] == "0", "delete" in policy]
+            world.history.add(0, "info", "cleaned", tp=(CLEANED, 0), value=value)
         client.hang_up()
 
     def _actors(self) -> list[Script[None]]:
@@ -146,12 +160,14 @@ class _Run:
         ]
         scripts += [consumer(world, pause_ms=pause_ms) for _ in range(actors.consumers)]
         scripts += [prober(world, pause_ms=pause_ms) for _ in range(actors.probers)]
-        if actors.committers:
-            world.groups.append("register")
+        scripts += self._group_actors()
         scripts += [
-            committer(world, group="register", pause_ms=2 * pause_ms)
-            for _ in range(actors.committers)
+            keeper(world, facts, pause_ms=pause_ms)
+            for facts in world.cleaned.values()
+            for _ in range(actors.keepers)
         ]
+        if "delete" in dict(self.configuration.cleaned_topic)["cleanup.policy"]:
+            scripts += [start_watcher(world, one, pause_ms=8.0) for one in world.cleaned.values()]
         scripts += [vandal(world, pause_ms=5 * pause_ms) for _ in range(actors.vandals)]
         scripts += [
             topic_owner(
@@ -161,6 +177,26 @@ class _Run:
                 pause_ms=pause_ms,
             )
             for number in range(actors.owners)
+        ]
+        return scripts
+
+    def _group_actors(self) -> list[Script[None]]:
+        """Offsets of a group without members, and a group with some."""
+        world, configuration = self.cluster.world, self.configuration
+        actors, pause_ms = configuration.actors, 2 * configuration.pause_ms
+        if actors.committers:
+            world.groups.append("register")
+        if actors.members:
+            world.groups.append("readers")
+        roster = Roster(
+            "readers", configuration.session_timeout_ms, configuration.rebalance_timeout_ms
+        )
+        scripts = [
+            committer(world, group="register", pause_ms=pause_ms) for _ in range(actors.committers)
+        ]
+        scripts += [
+            member(world, roster, number=number, pause_ms=pause_ms)
+            for number in range(actors.members)
         ]
         return scripts
 
@@ -243,6 +279,8 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     findings, counters = check_history(cluster.history.entries)
     outcome.findings += findings
     for directory, data in written_logs(cluster.host.disk).items():
+        if run.nemesis.is_cleaned(directory):
+            continue
         headers = headers_of(data)
         outcome.findings += check_sequences(directory, headers)
         if directory not in run.nemesis.damaged_directories:

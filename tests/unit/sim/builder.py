@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelog.sim.checkers import check_history
-from tidelog.sim.history import Entry, History, Partition
+from tidelog.sim.history import Entry, EntryType, History, Partition
 
 TP: Partition = ("t", 0)
 
@@ -77,6 +77,72 @@ class Story:
     def look_up(self, asked: int, offset: int, *, timestamp: int = -1, proc: int = 7) -> Story:
         self.history.add(proc, "invoke", "list_offsets", tp=TP, value=asked)
         self.history.add(proc, "ok", "list_offsets", tp=TP, value=[offset, timestamp])
+        return self
+
+    def commit(self, value: int, *, gen: int = -1, proc: int = 30) -> Story:
+        return self.invoke_commit(value, gen=gen, proc=proc).end_commit(value, proc=proc)
+
+    def invoke_commit(self, value: int, *, gen: int = -1, proc: int = 30) -> Story:
+        self.history.add(proc, "invoke", "commit", tp=TP, value=value, group="g", gen=gen)
+        return self
+
+    def end_commit(self, value: int, *, type: EntryType = "ok", proc: int = 30) -> Story:
+        self.history.add(proc, type, "commit", tp=TP, value=value, group="g")
+        return self
+
+    def fetch_offset(self, value: int, *, proc: int = 31) -> Story:
+        return self.invoke_fetch_offset(proc=proc).end_fetch_offset(value, proc=proc)
+
+    def invoke_fetch_offset(self, *, proc: int = 31) -> Story:
+        self.history.add(proc, "invoke", "fetch_offset", tp=TP, group="g")
+        return self
+
+    def end_fetch_offset(self, value: int, *, proc: int = 31) -> Story:
+        self.history.add(proc, "ok", "fetch_offset", tp=TP, value=value, group="g")
+        return self
+
+    def join(self, member_id: str, gen: int, *, leader: str = "a", proc: int = 40) -> Story:
+        self.history.add(proc, "invoke", "join", group="g")
+        self.history.add(proc, "ok", "join", group="g", gen=gen, value=[member_id, leader])
+        return self
+
+    def hand_in(
+        self, gen: int, shares: Sequence[tuple[str, Sequence[Partition]]], *, proc: int = 41
+    ) -> Story:
+        """The leader's SyncGroup, whose answer is lost."""
+        value = [[member_id, list(share)] for member_id, share in shares]
+        self.history.add(proc, "invoke", "sync", group="g", gen=gen, value=value)
+        self.history.add(proc, "info", "sync", group="g", err="lost")
+        return self
+
+    def sync(self, member_id: str, gen: int, share: Sequence[Partition]) -> Story:
+        """A follower's SyncGroup."""
+        self.history.add(42, "invoke", "sync", group="g", gen=gen, value=[])
+        value = [member_id, [list(tp) for tp in share]]
+        self.history.add(42, "ok", "sync", group="g", gen=gen, value=value)
+        return self
+
+    def cleaned(self, *, is_compacted: bool = True, forgets_tombstones: bool = False) -> Story:
+        value = [is_compacted, forgets_tombstones, not is_compacted]
+        self.history.add(0, "info", "cleaned", tp=TP, value=value)
+        return self
+
+    def put(self, key: int, number: int, offset: int, *, is_tombstone: bool = False) -> Story:
+        value = [[key, number, int(is_tombstone)]]
+        self.history.add(60, "invoke", "put", tp=TP, value=value)
+        self.history.add(60, "ok", "put", tp=TP, value=offset)
+        return self
+
+    def lose_put(self, key: int, number: int) -> Story:
+        self.history.add(61, "invoke", "put", tp=TP, value=[[key, number, 0]])
+        self.history.add(61, "info", "put", tp=TP, err="lost")
+        return self
+
+    def scan(self, start: int, end: int, records: Sequence[tuple[int, int, int, int]]) -> Story:
+        """One page from the log's start on; records are `(offset, key, number, is_tombstone)`."""
+        self.history.add(62, "invoke", "scan", tp=TP, value=start)
+        value = [start, end, [list(record) for record in records]]
+        self.history.add(62, "ok", "scan", tp=TP, value=value)
         return self
 
     def damage(self, first_offset: int, last_offset: int) -> Story:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tidelog.sim.checkers import (
+    cleaning,
     damage,
     ends,
     groups,
@@ -49,6 +50,15 @@ PARTITION_CHECKS = (
 )
 
 
+HISTORY_CHECKS = (
+    groups.check_registers,
+    groups.check_generations,
+    groups.check_shares,
+    groups.check_fences,
+    cleaning.check_cleaning,
+)
+
+
 def check_history(entries: Sequence[Entry]) -> tuple[list[Finding], Counter[str]]:
     """Everything wrong with a history, and figures for the report."""
     findings: list[Finding] = []
@@ -59,5 +69,6 @@ def check_history(entries: Sequence[Entry]) -> tuple[list[Finding], Counter[str]
         counters["plain duplicates"] += uniqueness.count_plain_duplicates(view)
         counters["worst lag ms"] = max(counters["worst lag ms"], polls.worst_lag_ms(view))
     findings += producers.check_given_ids(entries)
-    findings += groups.check_registers(entries)
+    for check_all in HISTORY_CHECKS:
+        findings += check_all(entries)
     return findings, counters

@@ -101,3 +101,108 @@ def _overlap(name: str, one: _Number, other: _Number) -> Finding:
         f"and {other.value} within that time"
     )
     return Finding("C17", text, int(one.last_begin))
+
+
+def check_generations(entries: Sequence[Entry]) -> list[Finding]:
+    """G1: the generations that members of a group are told never fall, and each has one leader."""
+    findings = []
+    leaders: dict[tuple[object, object], str] = {}
+    newest = _Newest()
+    for operation in _completed(entries, "join"):
+        newest.advance_to(operation.invocation.i)
+        completion = operation.completion
+        assert completion is not None
+        assert completion.gen is not None
+        group, generation = completion.group, completion.gen
+        if generation < newest.of(group):
+            text = f"{group} is told generation {generation} after {newest.of(group)}"
+            findings.append(Finding("G1", text, completion.i))
+        leader = completion.value[1]
+        if leaders.setdefault((group, generation), leader) != leader:
+            text = f"{group} has two leaders in generation {generation}"
+            findings.append(Finding("G1", text, completion.i))
+        newest.add(completion)
+    return findings
+
+
+def check_shares(entries: Sequence[Entry]) -> list[Finding]:
+    """G2: one assignment per generation: shares are as the leader handed them in, the same
+    whenever they are told, and no partition is in two of them."""
+    findings = []
+    handed_in: dict[tuple[object, object], list[list[object]]] = {}
+    shares: dict[tuple[object, object], dict[str, list[tuple[str, int]]]] = {}
+    for entry in entries:
+        if entry.f != "sync":
+            continue
+        key = (entry.group, entry.gen)
+        if entry.type == "invoke":
+            handed_in.setdefault(key, []).extend([one, _sorted(tps)] for one, tps in entry.value)
+        elif entry.type == "ok":
+            member_id, share = entry.value[0], _sorted(entry.value[1])
+            name = f"{member_id} of {entry.group} in generation {entry.gen}"
+            if share and [member_id, share] not in handed_in.get(key, []):
+                text = f"{name} has the share {share}, which no leader gave it"
+                findings.append(Finding("G2", text, entry.i))
+            told = shares.setdefault(key, {})
+            if told.setdefault(member_id, share) != share:
+                text = f"{name} has the share {share}, and had {told[member_id]}"
+                findings.append(Finding("G2", text, entry.i))
+            for other, others in told.items():
+                both = [tp for tp in share if other != member_id and tp in others]
+                if both:
+                    text = f"{name} shares {both} with {other}"
+                    findings.append(Finding("G2", text, entry.i))
+    return findings
+
+
+def check_fences(entries: Sequence[Entry]) -> list[Finding]:
+    """G3, C18: when somebody has been told of a newer generation, the older ones commit nothing.
+    So no two generations own a partition at the same time and both commit."""
+    findings = []
+    newest = _Newest()
+    for operation in _completed(entries, "join"):
+        assert operation.completion is not None
+        newest.add(operation.completion)
+    for operation in _completed(entries, "commit"):
+        invocation = operation.invocation
+        newest.advance_to(invocation.i)
+        generation = -1 if invocation.gen is None else invocation.gen
+        if 0 <= generation < newest.of(invocation.group):
+            text = (
+                f"{invocation.group} {invocation.tp} took a commit of generation {generation} "
+                f"after {newest.of(invocation.group)} had begun"
+            )
+            findings.append(Finding("G3", text, invocation.i))
+    return findings
+
+
+class _Newest:
+    """The newest generation that somebody has been told of, by group, as time goes on."""
+
+    def __init__(self) -> None:
+        self._told: list[Entry] = []
+        self._newest: dict[object, int] = {}
+
+    def add(self, joined: Entry) -> None:
+        self._told.append(joined)
+
+    def advance_to(self, index: int) -> None:
+        """Take in what was told before entry `index`; indexes never fall."""
+        self._told.sort(key=lambda entry: entry.i, reverse=True)
+        while self._told and self._told[-1].i < index:
+            entry = self._told.pop()
+            assert entry.gen is not None
+            self._newest[entry.group] = max(self.of(entry.group), entry.gen)
+
+    def of(self, group: object) -> int:
+        return self._newest.get(group, -1)
+
+
+def _completed(entries: Sequence[Entry], f: str) -> list[Operation]:
+    """The operations of a kind that were carried out, in order of invocation."""
+    own = [entry for entry in entries if entry.f == f]
+    return [operation for operation in operations(own) if operation.is_ok]
+
+
+def _sorted(share: Sequence[Sequence[object]]) -> list[tuple[str, int]]:
+    return sorted((str(topic), int(str(number))) for topic, number in share)

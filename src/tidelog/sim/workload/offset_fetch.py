@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -14,6 +15,8 @@ from tidelog.wire.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
 )
 
 API_KEY = 9
@@ -56,9 +59,7 @@ def build(plan: FetchOffsetPlan) -> OffsetFetchRequest:
     name, indexes = plan.topic.name, [plan.partition]
     if plan.version < 8:
         single = [OffsetFetchRequestTopic(name=name, partition_indexes=indexes)]
-        return OffsetFetchRequest(
-            group_id=plan.group, topics=None if plan.asks_for_all else single
-        )
+        return OffsetFetchRequest(group_id=plan.group, topics=None if plan.asks_for_all else single)
     topic = OffsetFetchRequestTopics(
         name=name, topic_id=plan.topic.topic_id, partition_indexes=indexes
     )
@@ -71,25 +72,32 @@ def build(plan: FetchOffsetPlan) -> OffsetFetchRequest:
 def classify(plan: FetchOffsetPlan, response: OffsetFetchResponse) -> FetchedOffset:
     """A fetch changes nothing: an error is a `fail`. Of a partition that a fetch of all topics
     leaves out, nothing is committed."""
-    answer = response.groups[0] if plan.version >= 8 else response
-    if answer.error_code is not ErrorCode.NONE:
-        return FetchedOffset("fail", -1, "", answer.error_code)
-    for topic in answer.topics:
-        is_by_id = plan.version >= 10
-        if (topic.topic_id if is_by_id else topic.name) != (
-            plan.topic.topic_id if is_by_id else plan.topic.name
-        ):
-            continue
-        for partition in topic.partitions:
-            if partition.partition_index == plan.partition:
-                error = partition.error_code
-                type: EntryType = "ok" if error is ErrorCode.NONE else "fail"
-                return FetchedOffset(
-                    type, partition.committed_offset, partition.metadata or "", error
-                )
+    error = response.groups[0].error_code if plan.version >= 8 else response.error_code
+    if error is not ErrorCode.NONE:
+        return FetchedOffset("fail", -1, "", error)
+    for partition in _partitions(plan, response):
+        if partition.partition_index == plan.partition:
+            error = partition.error_code
+            type: EntryType = "ok" if error is ErrorCode.NONE else "fail"
+            return FetchedOffset(type, partition.committed_offset, partition.metadata or "", error)
     if plan.asks_for_all:
         return FetchedOffset("ok", -1, "", ErrorCode.NONE)
     return FetchedOffset("fail", -1, "", ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _partitions(
+    plan: FetchOffsetPlan, response: OffsetFetchResponse
+) -> Iterator[OffsetFetchResponsePartition | OffsetFetchResponsePartitions]:
+    """Those of the topic, wherever the version has put them."""
+    if plan.version < 8:
+        for single in response.topics:
+            if single.name == plan.topic.name:
+                yield from single.partitions
+        return
+    for topic in response.groups[0].topics:
+        is_by_id = plan.version >= 10
+        if topic.topic_id == plan.topic.topic_id if is_by_id else topic.name == plan.topic.name:
+            yield from topic.partitions
 
 
 def predict(world: World, life: int) -> tuple[ErrorCode, ...]:

@@ -72,6 +72,8 @@ class World:
         self.versions: dict[int, tuple[int, int]] = {
             api.key: (api.min_version, api.max_version) for api in APIS
         }
+        self.cleaned: dict[str, TopicFacts] = {}
+        """Topics that retention and compaction work on, by name. They have actors of their own."""
         self.groups: list[str] = []
         """Groups whose offsets are read at the end."""
         self.damaged = Damaged()
@@ -127,7 +129,8 @@ class World:
         except for a topic so new that there may have been no room for its first file."""
         errors: list[ErrorCode] = []
         faults = self.host.faults_of(life)
-        if tp[0] not in self.topics and faults.total():
+        is_lasting = tp[0] in self.topics or tp[0] in self.cleaned
+        if not is_lasting and faults.total():
             errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
         if self.damaged.ranges.get(tp):
             errors.append(ErrorCode.CORRUPT_MESSAGE)
@@ -138,10 +141,11 @@ class World:
 
     def coordinator_excuses(self, life: int) -> tuple[ErrorCode, ...]:
         """What a coordinator may say whose disk was, in that life, failing or full: it answers
-        from what is written, or not at all."""
-        if not self.host.faults_of(life).total():
-            return ()
-        return (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+        from what is written, or not at all. A node that stops sends those away who wait."""
+        if self.host.faults_of(life).total():
+            return (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+        is_stopped = life in self.host.stopped_lives
+        return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) if is_stopped else ()
 
     def name_of(self, api_key: int) -> str:
         return API_BY_KEY[api_key].name
