@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,10 @@ from tests.support.node_process import RunningNode
 
 PATIENCE_S = 30.0
 """Longer than anything here takes, even on a busy machine."""
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Shell:
@@ -36,12 +41,14 @@ class Shell:
         return self("consume", *arguments, "--exit-at-end").output.splitlines()
 
     def process(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """The same in a process of its own."""
+        """The same in a process of its own, which Ctrl-C reaches: a shell lets what it runs in the
+        background ignore it, and what runs these tests may itself have been started so."""
         return subprocess.Popen(
             [sys.executable, "-m", "tidelog", *arguments, "--bootstrap", self.node.bootstrap],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=_heed_interrupts,
         )
 
     @contextmanager

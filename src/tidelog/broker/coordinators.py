@@ -95,6 +95,7 @@ class Coordinators:
         *,
         on_append: Callable[[Leader], None],
         may_write: Callable[[], bool],
+        leader_of: Callable[[int], Leader | None],
         safeguards: frozenset[Safeguard],
     ) -> None:
         self._settings = settings
@@ -102,6 +103,7 @@ class Coordinators:
         self._random = random
         self._on_append = on_append
         self._may_write = may_write
+        self._leader_of = leader_of
         self._safeguards = safeguards
         self._shards: dict[int, Shard] = {}
         self._by_leader: dict[Leader, Shard] = {}
@@ -119,21 +121,33 @@ class Coordinators:
         """Kafka's choice, so that every tool that computes it agrees."""
         return (_java_hash(group_id) & 0x7FFFFFFF) % self.partitions
 
-    def _find(self, question: Question) -> Shard | ErrorCode:
+    def _find(self, question: Question, now: Now) -> Shard | ErrorCode:
         if not self.partitions or not self._may_write():
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         partition = question.partition
         if partition is None:
             partition = self.partition_for(question.group_id)
+        if partition not in self._shards:
+            leader = self._leader_of(partition)
+            if leader is not None:
+                self.try_load(leader, now)
         shard = self._shards.get(partition)
-        return ErrorCode.NOT_COORDINATOR if shard is None else shard
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard is None else shard
 
     def loaded_partitions(self) -> list[int]:
         return list(self._shards)
 
-    def load(self, leader: Leader, now: Now) -> None:
-        """Take up a partition of the offsets topic: replay its log, then start the clocks.
-        `ShardDamaged` if the log can't be read."""
+    def try_load(self, leader: Leader, now: Now) -> str | None:
+        """Take up a partition of the offsets topic; gives why it could not be, if so. Then it is
+        tried again when one of its groups is asked for."""
+        try:
+            self._load(leader, now)
+        except (DiskError, ShardDamaged) as error:
+            return str(error)
+        return None
+
+    def _load(self, leader: Leader, now: Now) -> None:
+        """Replay the partition's log, then start the clocks."""
         coordinator = Coordinator(
             self._settings, self._random, self._topics, safeguards=self._safeguards
         )
@@ -160,7 +174,7 @@ class Coordinators:
         in this step or a later one."""
         gathering = self._gatherings[number] = Gathering(number, len(questions), build)
         for index, question in enumerate(questions):
-            shard = self._find(question)
+            shard = self._find(question, now)
             if isinstance(shard, ErrorCode):
                 self._receive(gathering, index, question.refuse(shard))
                 continue
@@ -247,10 +261,7 @@ class Coordinators:
                 del self._tickets[ticket]
                 refusal = waiting.question.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 self._receive(waiting.gathering, waiting.index, refusal)
-        try:
-            self.load(shard.leader, now)
-        except (DiskError, ShardDamaged):
-            return  # no shard, and so NOT_COORDINATOR, until the next start
+        self.try_load(shard.leader, now)
 
     def refuse_all(self) -> None:
         """Nothing can be written any more: nobody waits for a reply that won't come."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
-from tidelog.broker.offsets_log import OFFSETS_TOPIC, ShardDamaged
+from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
 from tidelog.broker.state import BrokerState
 from tidelog.controller.controller import Controller
@@ -79,10 +79,9 @@ def load_groups(state: BrokerState, now: Now) -> list[str]:
         leader = state.replicas.by_key.get(partition.key)
         if leader is None or partition.key.partition in loaded:
             continue
-        try:
-            coordinators.load(leader, now)
-        except (DiskError, ShardDamaged) as error:
-            reports.append(f"its groups can't be served: {error}")
+        trouble = coordinators.try_load(leader, now)
+        if trouble is not None:
+            reports.append(f"{leader.name}: its groups can't be served yet: {trouble}")
     coordinators.partitions = len(topic.partitions)
     return reports
 

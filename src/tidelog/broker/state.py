@@ -12,6 +12,7 @@ from tidelog.broker.coordinators import Coordinators
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.flushing import Flushing
 from tidelog.broker.image_topics import ImageTopics
+from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.pending import Pending
 from tidelog.broker.replicas import Replicas
 from tidelog.controller.controller import Controller
@@ -90,6 +91,7 @@ class BrokerState:
             random,
             on_append=self.appended,
             may_write=lambda: self.storage_error is None,
+            leader_of=self._offsets_leader,
             safeguards=safeguards,
         )
         self.producer_ids = range(0)
@@ -103,6 +105,11 @@ class BrokerState:
     @property
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
+
+    def _offsets_leader(self, partition: int) -> Leader | None:
+        """Of the offsets topic; a log that could not be opened so far is tried again by this."""
+        found = self.replicas.find(OFFSETS_TOPIC, partition)
+        return None if isinstance(found, ErrorCode) else found
 
     def wants_flush(self, leader: Leader) -> None:
         """Something about the leader's log is to become durable, whatever its flush policy."""
