@@ -10,6 +10,18 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.node_process import RunningNode, StartNode, node_starter
 
+REAL_PROCESSES = ("compat", "endtoend", "spark")
+"""Rooms whose tests run other people's programs, or ours as processes, on a machine that may be
+busy with something else. One that fails gets a second chance, and is named at the end of the run
+even if it then passes. What is deterministic gets none."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rooms = [Path(__file__).parent / name for name in REAL_PROCESSES]
+    for item in items:
+        if any(item.path.is_relative_to(room) for room in rooms):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
 
 @pytest.fixture
 def start_node() -> Iterator[StartNode]:
