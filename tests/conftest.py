@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from tests.support.command_line import CommandLine
 from tests.support.node_process import RunningNode, StartNode, node_starter
+
+hypothesis_settings.register_profile(
+    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("house")
+"""How long an example takes says more about the machine than about the code."""
 
 REAL_PROCESSES = ("compat", "endtoend", "spark")
 """Rooms whose tests run other people's programs, or ours as processes, on a machine that may be
