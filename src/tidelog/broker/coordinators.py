@@ -246,7 +246,8 @@ class Coordinators:
     def _release(self, shard: Shard) -> None:
         """Send the replies whose state is committed by now."""
         outbox, watermark = shard.outbox, shard.leader.high_watermark
-        while outbox and outbox[0][0] <= watermark:
+        waits = Safeguard.COMMIT_BEFORE_ANSWER in self._safeguards
+        while outbox and (outbox[0][0] <= watermark or not waits):
             for reply in outbox.popleft()[1]:
                 waiting = self._tickets.pop(reply.ticket, None)
                 if waiting is not None:
