@@ -8,8 +8,9 @@ of Kafka keep a hash in kind 3 instead, as we do.
 Three fields are ours, tagged ones that others skip. `GroupMetadataValue.is_unsettled` says that the
 generation has no assignment (yet): so the number of a generation is recorded before anybody hears
 it, and is never given out twice. `MemberMetadata.epoch_reached` lets a member go on that was behind
-when its group came back from the newer protocol. `ConsumerGroupMetadataValue.empty_since` says when the last member
-left, so that offsets are kept for their time after it. The rest is Kafka's, field by field.
+when its group came back from the newer protocol. `ConsumerGroupMetadataValue.empty_since` says when
+the last member left, so that offsets are kept for their time after it. The rest is Kafka's, field
+by field.
 """
 
 from __future__ import annotations
