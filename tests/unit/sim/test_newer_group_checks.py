@@ -38,6 +38,12 @@ def test_who_was_given_up_owns_nothing_any_more() -> None:
     assert story.reconcile("b", 2, [ONE], (2, None)).broken() == []
 
 
+def test_an_answer_that_comes_late_proves_nothing_by_itself() -> None:
+    """`a` was given up long before it heard what it had got."""
+    story = Story().reconcile("b", 0, [], (2, [ONE])).reconcile("a", 0, [], (1, [ONE]))
+    assert story.reconcile("b", 2, [ONE], (2, None)).broken() == []
+
+
 def test_a_member_that_starts_over_owns_nothing_before() -> None:
     story = Story().reconcile("a", 0, [], (1, [ONE])).reconcile("b", 0, [], (2, [ONE]))
     assert story.reconcile("a", 0, [], (3, [])).broken() == []

@@ -74,6 +74,9 @@ class _NewerMember:
         self._number = number
         self._lives = 0
         self._welcome_ms = 0.0
+        self._uses_regex = False
+        self._must_tell_all = False
+        """The last answer did not come, or was a refusal: who knows what it said."""
         self.epoch = JOINING
         self.owned: Owned = ()
         self.forget()
@@ -99,18 +102,21 @@ class _NewerMember:
     def beat(self) -> Script[bool]:
         """One heartbeat, which also joins; whether all is well."""
         world, random = self.world, self.world.random
-        uses_regex = random.random() < 0.4
+        if self.epoch == JOINING:
+            self._uses_regex = random.random() < 0.4
         plan = BeatPlan(
             self.roster.group,
             self.member_id,
             self.epoch,
             self.owned,
             self.roster.rebalance_timeout_ms,
-            topics=None if uses_regex else list(world.topics),
-            regex=_REGEX if uses_regex else None,
+            topics=None if self._uses_regex else list(world.topics),
+            regex=_REGEX if self._uses_regex else None,
             instance_id=self.instance_id,
             assignor=random.choice((None, "uniform", "range")),
+            is_full=self._must_tell_all,
         )
+        self._must_tell_all = True
         sent_ms = world.schedule.now_ms
         reply = yield from self._send(plan)
         if reply is None:
@@ -124,6 +130,7 @@ class _NewerMember:
             yield from self._hear(beaten.error)
             return False
         self._welcome_ms = sent_ms
+        self._must_tell_all = False
         self.epoch = beaten.epoch
         if beaten.assigned is not None:
             self.owned = beaten.assigned

@@ -50,7 +50,8 @@ def check_owners(entries: Sequence[Entry]) -> list[Finding]:
     findings = []
     by_tp: dict[tuple[object, _Tp], list[_Span]] = {}
     for group, span in _spans(entries):
-        by_tp.setdefault((group, span.tp), []).append(span)
+        if span.begin < span.end:
+            by_tp.setdefault((group, span.tp), []).append(span)
     for (group, tp), spans in by_tp.items():
         spans.sort(key=lambda span: (span.begin, span.end))
         latest = spans[0]

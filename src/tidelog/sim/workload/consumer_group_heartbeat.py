@@ -26,7 +26,8 @@ Owned = tuple[tuple[str, int], ...]
 
 @dataclass(slots=True, frozen=True)
 class BeatPlan:
-    """`topics` and `regex` are what the member is subscribed to; said on joining only."""
+    """`topics` and `regex` are what the member is subscribed to. That is said on joining, and
+    whenever an answer was lost (`is_full`): then the coordinator tells all in its turn."""
 
     group: str
     member_id: str
@@ -37,6 +38,7 @@ class BeatPlan:
     regex: str | None = None
     instance_id: str | None = None
     assignor: str | None = None
+    is_full: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -50,7 +52,7 @@ class Beaten:
 
 
 def build(plan: BeatPlan) -> ConsumerGroupHeartbeatRequest:
-    is_joining = plan.epoch == JOINING
+    is_full = plan.epoch == JOINING or plan.is_full
     topics: dict[str, list[int]] = {}
     for topic, partition in plan.owned:
         topics.setdefault(topic, []).append(partition)
@@ -59,10 +61,10 @@ def build(plan: BeatPlan) -> ConsumerGroupHeartbeatRequest:
         member_id=plan.member_id,
         member_epoch=plan.epoch,
         instance_id=plan.instance_id,
-        rebalance_timeout_ms=plan.rebalance_timeout_ms if is_joining else -1,
-        subscribed_topic_names=list(plan.topics) if is_joining and plan.topics else None,
-        subscribed_topic_regex=plan.regex if is_joining else None,
-        server_assignor=plan.assignor if is_joining else None,
+        rebalance_timeout_ms=plan.rebalance_timeout_ms if is_full else -1,
+        subscribed_topic_names=list(plan.topics) if is_full and plan.topics else None,
+        subscribed_topic_regex=plan.regex if is_full else None,
+        server_assignor=plan.assignor if is_full else None,
         topic_partitions=[
             TopicPartitions(topic_id=UUID(topic), partitions=own) for topic, own in topics.items()
         ],
