@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 300
 
-TEST_OF_SOMEBODY_ELSE = '''
+TEST_OF_SOMEBODY_ELSE = """
 from pathlib import Path
 
 import tidelog as package
@@ -30,7 +30,7 @@ def test_the_broker_of_the_wheel_serves(tidelog):
     assert HOME in Path(package.__file__).parents
     assert tidelog.produce("orders", "x", "y") == [0, 1]
     assert [message.text for message in tidelog.records("orders")] == ["x", "y"]
-'''
+"""
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ class Plan(NamedTuple):
     topics: tuple[str, ...]
     """A single one that begins with `^` is a regular expression."""
     instance: str | None = None
-    session_timeout_ms: int = 10_000
+    session_timeout_ms: int = 30_000
 
     @property
     def pattern(self) -> str | None:
