@@ -139,8 +139,8 @@ class JavaLikeMember:
         self._client.send(
             JoinGroupRequest(
                 group_id=self._group,
-                session_timeout_ms=60_000,
-                rebalance_timeout_ms=60_000,
+                session_timeout_ms=120_000,
+                rebalance_timeout_ms=120_000,
                 member_id=self._member_id,
                 protocol_type=PROTOCOL_TYPE,
                 protocols=[
