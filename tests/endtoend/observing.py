@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.node_process import RunningNode
 from tests.support.raw_client import RawClient, opened
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 MAX_RESIDENT_BYTES = 300_000_000
 """A node with nothing to do takes 30 MB."""
 

@@ -38,7 +38,7 @@ def test_a_stop_is_clean_and_told_by_a_mark(node: RunningNode, number: signal.Si
     assert not mark.exists(), "a running node is not clean"
     node.process.send_signal(number)
     node.process.send_signal(number)
-    assert node.process.wait(30) == 0
+    assert node.process.wait(120) == 0
     assert mark.exists()
     node.restart()
     assert not mark.exists()

@@ -162,7 +162,7 @@ def test_the_demo_ends_well(tidelog: CommandLine) -> None:
 
 def test_standard_input_is_read(shell: Shell) -> None:
     process = shell.process("produce", "letters")
-    output, errors = process.communicate(b"a\nb\n", timeout=30)
+    output, errors = process.communicate(b"a\nb\n", timeout=120)
     assert (process.returncode, errors) == (0, b"")
     assert output.startswith(b"sent 2 records to letters")
     assert shell.values("letters") == ["a", "b"]
@@ -177,7 +177,7 @@ def test_a_reader_that_leaves_early_is_no_error_to_speak_of(shell: Shell) -> Non
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(30) != 0
+    assert process.wait(120) != 0
 
 
 def test_ctrl_c_is_quiet(shell: Shell) -> None:
@@ -186,7 +186,7 @@ def test_ctrl_c_is_quiet(shell: Shell) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"hello\n"
     process.send_signal(2)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (130, b"", b"")
 
 
@@ -196,7 +196,7 @@ def test_a_follower_sees_what_comes_later(shell: Shell) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"first\n"
     shell.produce(b"second\n", "letters")
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (0, b"second\n", b"")
 
 
@@ -206,7 +206,7 @@ def test_serve_says_ready_once_and_stops_cleanly_on_both_signals(
     for number, name in ((15, "term"), (2, "int")):
         node = start_node(tmp_path / name)
         node.process.send_signal(number)
-        output, _ = node.process.communicate(timeout=30)
+        output, _ = node.process.communicate(timeout=120)
         assert (node.process.returncode, output) == (0, b"")
 
 
@@ -239,5 +239,5 @@ def test_a_follower_waits_for_a_node_that_comes_back(node: RunningNode, shell: S
     assert b"does not answer; waiting for it" in process.stderr.readline()
     node.restart()
     shell.produce(b"after\n", "letters")
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=120)
     assert (process.returncode, output) == (0, b"after\n")

@@ -114,7 +114,7 @@ def test_who_is_stopped_has_committed_and_leaves_at_once(
     assert read_lines(process, 3) == [b"0", b"1", b"2"]
     until(lambda: lag_of(shell, "billing") == 0)
     process.send_signal(number)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=120)
     assert (process.returncode, output, errors) == (code, b"", b"")
     (row,) = shell("group", "list", "--json").json
     assert (row["state"], row["lag"]) == ("empty", 0)
@@ -126,7 +126,7 @@ def test_what_could_not_be_printed_comes_again(shell: Shell) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(30) != 0
+    assert process.wait(120) != 0
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()

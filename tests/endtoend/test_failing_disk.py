@@ -94,7 +94,7 @@ def test_a_flush_that_fails_while_the_node_stops_is_not_taken_for_a_success(
             assert answer.error_code is not ErrorCode.NONE
         except ConnectionLost:
             pass
-    node.process.wait(30)
+    node.process.wait(120)
     assert not (tmp_path / "data" / "clean-shutdown").exists()
     assert "Traceback" not in node.log
 

@@ -15,7 +15,7 @@ from tests.endtoend.observing import assert_healthy, wait_until
 from tests.support.node_process import NodeFailed, RunningNode
 from tests.support.raw_client import RawClient
 
-_WITHIN_S = 30
+_WITHIN_S = 120
 _TOPICS = 10
 
 

@@ -76,7 +76,7 @@ class Pipe:
     """One connection on which several requests may be under way."""
 
     def __init__(self, node: Node) -> None:
-        self._socket = socket.create_connection((node.host, node.port), timeout=30)
+        self._socket = socket.create_connection((node.host, node.port), timeout=120)
         self._stream = self._socket.makefile("rb")
         self._asked: dict[int, tuple[int, int]] = {}
 

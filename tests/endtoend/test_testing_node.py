@@ -197,7 +197,7 @@ def test_a_crashed_node_refuses_connections_and_keeps_its_port(node: Node) -> No
 
 
 def test_a_crash_resets_connections(node: Node) -> None:
-    with socket.create_connection((node.host, node.port), timeout=30) as client:
+    with socket.create_connection((node.host, node.port), timeout=120) as client:
         eventually(lambda: node.describe()["connections"], "the connection")
         node.crash()
         with pytest.raises(ConnectionResetError):

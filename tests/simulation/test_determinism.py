@@ -25,7 +25,7 @@ def _run_with_hash_seed(hash_seed: int) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     return done.stdout
 

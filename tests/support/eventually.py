@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def attempts(what: str, *, pause_s: float = 0.0) -> Iterator[int]:

@@ -38,7 +38,7 @@ from tidelog.wire.records import decode_records
 from tidelog.wire.requests import decode_response, encode_request
 from tidelog.wire.schema import schema_of
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 """Longer than anything a healthy node takes, even on a busy machine."""
 
 EARLIEST = -2

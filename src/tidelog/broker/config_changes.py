@@ -5,7 +5,7 @@ Settings of a topic change while it runs. Those of a node are given at its start
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,29 @@ class ResourceChange:
 
 
 def alter(
+    state: BrokerState,
+    resources: Sequence[ResourceChange],
+    call: Call,
+    *,
+    validate_only: bool,
+    row: Callable[..., Any],
+    response: Callable[..., Any],
+) -> Any | Sentinel:
+    """The `response`, of one `row` for each resource, now or once the changes are committed."""
+    outcomes, offset = _alter_all(state, resources, call, validate_only=validate_only)
+    rows = [
+        row(
+            error_code=outcome.error,
+            error_message=outcome.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.name,
+        )
+        for resource, outcome in zip(resources, outcomes, strict=True)
+    ]
+    return _respond(state, call, response(responses=rows), offset)
+
+
+def _alter_all(
     state: BrokerState, resources: Sequence[ResourceChange], call: Call, *, validate_only: bool
 ) -> tuple[list[ConfigOutcome], Offset | None]:
     """What becomes of each resource, and the metadata offset that makes it true, if any."""
@@ -44,8 +67,9 @@ def alter(
     return outcomes, last
 
 
-def respond(state: BrokerState, call: Call, response: Any, offset: Offset | None) -> Any | Sentinel:
-    """The response now, or once the changes are committed."""
+def _respond(
+    state: BrokerState, call: Call, response: Any, offset: Offset | None
+) -> Any | Sentinel:
     if offset is None or offset < state.journal.committed_offset:
         return response
     state.pending.park_on_metadata(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tidelog.broker.consumed import ConsumedOffset
 from tidelog.broker.offsets_log import ShardDamaged, append_records, read_records
 from tidelog.groups.coordinator import Coordinator
 from tidelog.groups.decision import Decision, Reply
@@ -111,6 +112,7 @@ class Coordinators:
         self._gatherings: dict[int, Gathering] = {}
         self._next_ticket = 0
         self._completed: list[Gathering] = []
+        self._consumed: dict[TopicPartition, ConsumedOffset] = {}
         self.partitions = 0
         self.deadline_ms: float | None = None
         """The earliest of all shards', kept here because it is asked for after every step."""
@@ -218,14 +220,23 @@ class Coordinators:
 
     def consumed_offset(self, partition: TopicPartition) -> Offset | None:
         """What lies below has been read by every group that reads the partition; None if there is
-        no such group, or if one has not begun."""
+        no such group, or if one has not begun. Only commits that can't be lost any more count: a
+        group that fell back behind the start of its log would miss what was there."""
         read = [
             offset
             for shard in self._shards.values()
             for offset in shard.coordinator.read_by_groups(partition)
         ]
         is_all_loaded = len(self._shards) == self.partitions
-        return Offset(min(read)) if read and min(read) >= 0 and is_all_loaded else None
+        if not read or min(read) < 0 or not is_all_loaded:
+            self._consumed.pop(partition, None)
+            return None
+        seen = self._consumed.setdefault(partition, ConsumedOffset())
+        return seen.advance(
+            Offset(min(read)),
+            {n: shard.leader.log.log_end_offset for n, shard in self._shards.items()},
+            {n: shard.leader.high_watermark for n, shard in self._shards.items()},
+        )
 
     # --- decisions ----------------------------------------------------------------------------
 
@@ -246,7 +257,8 @@ class Coordinators:
     def _release(self, shard: Shard) -> None:
         """Send the replies whose state is committed by now."""
         outbox, watermark = shard.outbox, shard.leader.high_watermark
-        while outbox and outbox[0][0] <= watermark:
+        waits = Safeguard.COMMIT_BEFORE_ANSWER in self._safeguards
+        while outbox and (outbox[0][0] <= watermark or not waits):
             for reply in outbox.popleft()[1]:
                 waiting = self._tickets.pop(reply.ticket, None)
                 if waiting is not None:

@@ -18,8 +18,8 @@ from typing import IO
 
 from tidelog.cli.failure import CommandFailed
 
-START_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 120.0
 
 
 class NodeFailed(CommandFailed):

@@ -57,7 +57,9 @@ class Coordinator:
         self._topics = topics
         self._timers = Timers()
         self._desk = Desk(settings, random, self._timers, topics)
-        self._groups = Registry(self._desk)
+        self._groups = Registry(
+            self._desk, keeps_live_offsets=Safeguard.LIVE_GROUPS_REMEMBER in safeguards
+        )
         self._fences_commits = Safeguard.GENERATION_FENCE in safeguards
         self._waiting: dict[int, str] = {}
         """The group at which each waiting request waits."""

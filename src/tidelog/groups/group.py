@@ -96,6 +96,7 @@ class Generation:
                     session_timeout=member.session_timeout_ms,
                     subscription=member.subscription,
                     assignment=member.assignment,
+                    epoch_reached=member.epoch_reached,
                 )
                 for member in self.members.values()
             ],
@@ -116,6 +117,7 @@ class Generation:
                 session_timeout_ms=m.session_timeout,
                 subscription=m.subscription,
                 assignment=m.assignment,
+                epoch_reached=m.epoch_reached,
             )
             for m in value.members
         }

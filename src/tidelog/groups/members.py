@@ -19,6 +19,7 @@ class Protocol(NamedTuple):
 
 
 Protocols = tuple[Protocol, ...]
+NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,9 @@ class Member:
     subscription: bytes
     """Its metadata for the generation's protocol."""
     assignment: bytes = b""
+    epoch_reached: int = NO_EPOCH
+    """Where the group has come from the newer protocol: the epoch that the member had reached
+    there, if that is not the generation's number yet. What it has, it has as of then."""
 
 
 @dataclass(slots=True)

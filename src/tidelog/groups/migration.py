@@ -26,7 +26,7 @@ from tidelog.groups.consumer_group import (
 from tidelog.groups.decision import GroupRecord
 from tidelog.groups.draft import PENDING, REBALANCE, SESSION, SYNC, Desk, Draft
 from tidelog.groups.group import ClassicGroup, Generation
-from tidelog.groups.members import Member, choose_protocol, metadata_for
+from tidelog.groups.members import NO_EPOCH, Member, choose_protocol, metadata_for
 from tidelog.groups.rebalance import begin_without_candidate, refuse_join, refuse_sync
 from tidelog.groups.records import (
     ConsumerGroupMetadataKey,
@@ -201,9 +201,16 @@ def erased(desk: Desk, now: Now, group: ConsumerGroup) -> list[GroupRecord]:
     return draft.decision.records
 
 
+def _epoch_reached(group: ConsumerGroup, member_id: str) -> int:
+    epoch = group.current(member_id).epoch
+    return NO_EPOCH if epoch == group.epoch else epoch
+
+
 def downgrade(draft: ConsumerDraft, leaving: list[str]) -> ClassicGroup:
-    """The group as a classic one, in a rebalance. Its generation is the group's epoch, so that
-    members who had reached it are asked to join again, and lose nothing."""
+    """The group as a classic one, in a rebalance. Its generation is the group's epoch. Members are
+    asked to join again, and lose nothing, not even those who had not reached that epoch: what they
+    have is nobody else's, and until the next generation they may commit as of the epoch they are
+    at. (Else they would hear ILLEGAL_GENERATION, and what they have read would be read again.)"""
     before = draft.group
     sides = {
         member_id: member.classic
@@ -222,6 +229,7 @@ def downgrade(draft: ConsumerDraft, leaving: list[str]) -> ClassicGroup:
             session_timeout_ms=sides[member_id].session_timeout_ms,
             subscription=metadata_for(protocol, sides[member_id].protocols),
             assignment=encoded_assignment(before, member, draft.desk.topics),
+            epoch_reached=_epoch_reached(before, member_id),
         )
         for member_id, member in staying.items()
     }

@@ -5,10 +5,12 @@ value is a tombstone. Kinds 0-2 are the classic protocol's and the offsets', 3-8
 newer protocol (KIP-848). Kind 4 (the partitions of subscribed topics) is read over: newer releases
 of Kafka keep a hash in kind 3 instead, as we do.
 
-Two fields are ours, tagged ones that others skip. `GroupMetadataValue.is_unsettled` says that the
+Three fields are ours, tagged ones that others skip. `GroupMetadataValue.is_unsettled` says that the
 generation has no assignment (yet): so the number of a generation is recorded before anybody hears
-it, and is never given out twice. `ConsumerGroupMetadataValue.empty_since` says when the last member
-left, so that offsets are kept for their time after it. The rest is Kafka's, field by field.
+it, and is never given out twice. `MemberMetadata.epoch_reached` lets a member go on that was behind
+when its group came back from the newer protocol. `ConsumerGroupMetadataValue.empty_since` says when
+the last member left, so that offsets are kept for their time after it. The rest is Kafka's, field
+by field.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ class MemberMetadata:
     session_timeout: int = int32()
     subscription: bytes = byte_string()
     assignment: bytes = byte_string()
+    epoch_reached: int = int32(versions="4+", tag=1000, default=-1)
 
 
 @message(versions="0-4", flexible="4+")

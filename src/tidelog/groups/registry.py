@@ -32,8 +32,9 @@ class Registry:
     """A group is of the newer protocol if it is recorded as such, and else a classic one; one of
     which there are only offsets counts as a classic one without members."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, keeps_live_offsets: bool = True) -> None:
         self._desk = desk
+        self._keeps_live_offsets = keeps_live_offsets
         self.classic = ClassicGroups(desk)
         self.consumers = ConsumerGroups(desk, self.classic.adopt)
         self.offsets = Offsets(desk.topics)
@@ -130,8 +131,9 @@ class Registry:
     def _expire(self, now: Now, group_id: str) -> list[GroupRecord]:
         retention_ms = self._desk.settings.offsets_retention_ms
         if not self.is_empty(group_id):
+            subscribed = self.subscribed(group_id) if self._keeps_live_offsets else frozenset()
             expired = self.offsets.expired_of_live(
-                group_id, self.subscribed(group_id), now_ms=now.wall_ms, retention_ms=retention_ms
+                group_id, subscribed, now_ms=now.wall_ms, retention_ms=retention_ms
             )
             return self.offsets.forget(group_id, expired)
         empty_since = self._empty_since(group_id)

@@ -6,6 +6,7 @@ import dataclasses
 
 from tidelog.groups.draft import SYNC, Draft
 from tidelog.groups.group import ClassicState, check_step
+from tidelog.groups.members import NO_EPOCH
 from tidelog.groups.rebalance import forget_pending, remove_members
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
@@ -59,9 +60,12 @@ def check_generation(
     error = draft.check_member(member_id, instance_id)
     if error is not ErrorCode.NONE:
         return error
-    if member_id not in draft.generation.members or generation != draft.generation.generation:
+    member = draft.generation.members.get(member_id)
+    if member is None:
         return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.NONE
+    is_present = generation == draft.generation.generation
+    is_behind = generation == member.epoch_reached and generation != NO_EPOCH
+    return ErrorCode.NONE if is_present or is_behind else ErrorCode.ILLEGAL_GENERATION
 
 
 def _settle(draft: Draft, request: SyncGroupRequest) -> None:

@@ -157,20 +157,28 @@ class SegmentIndexes:
         self.first_timestamp = first.max_timestamp if first else NO_TIMESTAMP
 
     def _resume_time_index(self, header: BatchHeader) -> bool:
-        """Put it where it stood when `header`'s batch got its entry; whether the log agrees."""
+        """Put it where it stood when `header`'s batch got its entry; whether the log agrees.
+
+        The last entry left must lead to its batch, and nothing later than it may have come since:
+        a damaged entry that was dropped for its offset must not take a timestamp with it.
+        """
         last_relative = header.last_offset - self._base_offset
         self.time_index.keep(self.time_index.count_up_to(last_relative, field=1))
         last = self.time_index.last()
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
-        if last is None:
-            return True
-        timestamp, offset = last[0], last[1] + self._base_offset
-        start = self._indexed_start(offset)
+        start: tuple[int, int] | None = 0, self._base_offset
+        if last is not None:
+            self.max_timestamp, self.max_timestamp_offset = last[0], last[1] + self._base_offset
+            start = self._indexed_start(self.max_timestamp_offset)
+        has_agreed = last is None
         for _, found in self._batches.walk(*start) if start else ():
-            if found.last_offset >= offset:
-                self.max_timestamp, self.max_timestamp_offset = timestamp, offset
-                return (found.max_timestamp, found.last_offset) == (timestamp, offset)
-        return False
+            if found.last_offset > header.last_offset:
+                break
+            if found.last_offset == self.max_timestamp_offset:
+                has_agreed = found.max_timestamp == self.max_timestamp
+            elif found.max_timestamp > self.max_timestamp and found.records_count:
+                return False
+        return has_agreed
 
     def trustworthy_entries(self, position: int, entries: int, time_entries: int) -> int:
         """Of index files that a crash may have torn: how many offset entries may be resumed from.

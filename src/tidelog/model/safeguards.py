@@ -24,6 +24,8 @@ class Safeguard(Enum):
     START_DURABLE_BEFORE_DELETE = auto()  # a crash takes back a log start that clients were told
     CLEAN_SYNC_BEFORE_SWAP = auto()  # compacted records vanish at a power failure
     TOMBSTONE_RETENTION = auto()  # a slow reader never sees that a key was deleted
+    COMMIT_BEFORE_ANSWER = auto()  # a coordinator tells what a power failure takes back
+    LIVE_GROUPS_REMEMBER = auto()  # a clock that jumps takes the offsets of a group at work
     GENERATION_FENCE = auto()  # a member that was given up overwrites its successor's offsets
 
 

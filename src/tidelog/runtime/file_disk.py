@@ -77,13 +77,6 @@ class OpenFile:
     def path(self) -> str:
         return self.name
 
-    def fileno(self) -> int:
-        """The descriptor, for one `os.sendfile` right away: another file's opening may close it,
-        so ask again before the next call."""
-        descriptor = self.disk.begin_use(self)
-        self.disk.end_use(self)
-        return descriptor
-
     def send_to(self, socket_descriptor: int, position: int, size: int) -> int:
         """`os.sendfile` from here; errors of the socket (`BlockingIOError` …) are the caller's."""
         descriptor = self.disk.begin_use(self)

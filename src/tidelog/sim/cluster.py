@@ -14,6 +14,7 @@ from tidelog.sim.host import Host, HostOptions
 from tidelog.sim.network import Network
 from tidelog.sim.schedule import Schedule
 from tidelog.sim.trace import Trace
+from tidelog.sim.witness import Witness
 from tidelog.sim.workload.world import World
 
 _NS_PER_MS = 1_000_000
@@ -44,6 +45,7 @@ class Cluster:
             history=self.history,
             random=self.stream("workload"),
         )
+        self.witness = Witness(self.host, self.world.findings.append)
 
     @property
     def host(self) -> Host:

@@ -29,6 +29,9 @@ FAULT_KINDS = (
     "network storm",
 )
 
+SHORT_RETENTION_MINUTES = 1
+"""Longer than a run, and much shorter than the clock jumps."""
+
 
 @dataclass(slots=True, frozen=True)
 class Actors:
@@ -43,6 +46,9 @@ class Actors:
     committers: int
     members: int
     keepers: int
+    static_members: int
+    newer_members: int
+    configurers: int
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,6 +70,11 @@ class Configuration:
     flush_ms: tuple[float, float]
     starts_troubled: float
 
+    @property
+    def forgets_offsets(self) -> bool:
+        """Offsets of groups without members go within the run: the clock jumps further."""
+        return self.node.settings.offsets_retention_minutes == SHORT_RETENTION_MINUTES
+
 
 def draw_configuration(random: Random) -> Configuration:
     """Small segments, so that rolling is common; few partitions, so that clients meet."""
@@ -71,15 +82,19 @@ def draw_configuration(random: Random) -> Configuration:
         CreatePlan(f"topic{number}", random.randint(1, 3), _draw_topic(random))
         for number in range(random.randint(1, 3))
     )
+    cleaned_topic = _draw_cleaned_topic(random)
+    # Where a topic is cut by what groups have read, the groups must not be forgotten.
+    is_consumed = dict(cleaned_topic)["cleanup.policy"] == "consumed"
+    forgets_offsets = random.random() < 0.3 and not is_consumed
     return Configuration(
-        node=_draw_node(random),
+        node=_draw_node(random, forgets_offsets=forgets_offsets),
         topics=topics,
         owned_topic=_draw_topic(random),
-        cleaned_topic=_draw_cleaned_topic(random),
+        cleaned_topic=cleaned_topic,
         actors=_draw_actors(random),
         session_timeout_ms=random.choice((100, 300)),
         rebalance_timeout_ms=random.choice((300, 1_000)),
-        faults=_draw_faults(random),
+        faults=_draw_faults(random, certain="clock jump" if forgets_offsets else ""),
         chaos_ms=random.choice((1_500.0, 3_000.0)),
         fault_every_ms=random.choice((150.0, 300.0, 600.0)),
         pause_ms=random.choice((10.0, 20.0, 40.0)),
@@ -100,19 +115,22 @@ def _draw_topic(random: Random) -> tuple[tuple[str, str], ...]:
 
 
 def _draw_cleaned_topic(random: Random) -> tuple[tuple[str, str], ...]:
-    """Cleaned as soon as there is anything to clean. Time deletes nothing but tombstones here:
-    clocks jump, and nobody could tell what should be left."""
+    """Cleaned as soon as there is anything to clean: compacted, shortened by size or by age, both,
+    or by what groups have read of it."""
+    how = random.choice(("compact", "compact", "delete", "compact,delete", "age", "consumed"))
+    is_by_age = how == "age"
     return (
-        ("cleanup.policy", random.choice(("compact", "compact", "delete", "compact,delete"))),
+        ("cleanup.policy", "delete" if is_by_age else how),
         ("segment.bytes", str(random.choice((1_024, 2_048)))),
         ("min.cleanable.dirty.ratio", "0.01"),
         ("delete.retention.ms", str(random.choice((0, 2**40, 2**40)))),
-        ("retention.ms", "-1"),
-        ("retention.bytes", str(random.choice((2_000, 6_000)))),
+        ("retention.ms", str(random.choice((500, 100_000))) if is_by_age else "-1"),
+        ("retention.bytes", "-1" if is_by_age else str(random.choice((2_000, 6_000)))),
     )
 
 
-def _draw_node(random: Random) -> NodeConfig:
+def _draw_node(random: Random, *, forgets_offsets: bool) -> NodeConfig:
+    retention_minutes = SHORT_RETENTION_MINUTES if forgets_offsets else 7 * 24 * 60
     settings = node_settings(
         {
             "max.inflight.requests.per.connection": random.choice((1, 2, 5, 128)),
@@ -124,6 +142,9 @@ def _draw_node(random: Random) -> NodeConfig:
             "log.retention.check.interval.ms": random.choice((50, 300)),
             "group.min.session.timeout.ms": 50,
             "group.initial.rebalance.delay.ms": random.choice((0, 50)),
+            "offsets.retention.minutes": retention_minutes,
+            "offsets.retention.check.interval.ms": random.choice((50, 300)),
+            "group.consumer.session.timeout.ms": random.choice((100, 300)),
         }
     )
     # The nodes' clocks jump by hours here; the producers' don't, and are not to blame for it.
@@ -148,11 +169,14 @@ def _draw_actors(random: Random) -> Actors:
         committers=random.choice((0, 1, 2)),
         members=random.choice((0, 0, 2, 3)),
         keepers=random.choice((0, 0, 1)),
+        static_members=random.choice((0, 1, 2)),
+        newer_members=random.choice((0, 0, 0, 2, 3)),
+        configurers=random.choice((0, 0, 1)),
     )
 
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
+def _draw_faults(random: Random, *, certain: str) -> tuple[str, ...]:
     """Some kinds, in their listed order; half of the runs fail in one or two ways only."""
     count = random.choice((1, 2, 3, 5, len(FAULT_KINDS)))
-    chosen = random.sample(FAULT_KINDS, count)
+    chosen = [*random.sample(FAULT_KINDS, count), certain]
     return tuple(kind for kind in FAULT_KINDS if kind in chosen)

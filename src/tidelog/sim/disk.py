@@ -229,9 +229,17 @@ class SimDisk:
 
     # --- for the simulator's eyes ----------------------------------------------------------------
 
-    def files(self, *, durable: bool = False) -> dict[str, FileImage]:
+    def files(self, *, durable: bool = False, below: str = "") -> dict[str, FileImage]:
         """Every file by path: as reads see it, or as a power failure would leave the names."""
-        return dict(files_below(self._root, durable=durable))
+        entry: Entry | None = self._root
+        for name in _split(below):
+            if not isinstance(entry, DirectoryImage):
+                return {}
+            entry = (entry.durable if durable else entry.cached).get(name)
+        if not isinstance(entry, DirectoryImage):
+            return {}
+        prefix = f"{below}/" if below else ""
+        return {prefix + path: image for path, image in files_below(entry, durable=durable)}
 
     def take_away(self, path: str) -> Entry | None:
         """Remove a file or directory as if it had never been, behind the node's back."""

@@ -25,7 +25,7 @@ Partition = tuple[str, int]
 @dataclass(slots=True, frozen=True)
 class Entry:
     """One line. Beside the documented keys: `ts` is a sent record's timestamp, `digests` the
-    checksum of each batch a poll returned, by base offset."""
+    checksum of each batch a poll returned, by base offset, `member` the id of a group's member."""
 
     i: int
     t: int
@@ -37,6 +37,7 @@ class Entry:
     err: str | None = None
     iso: str | None = None
     group: str | None = None
+    member: str | None = None
     gen: int | None = None
     pid: int | None = None
     pepoch: int | None = None

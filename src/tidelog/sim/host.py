@@ -106,6 +106,9 @@ class Host:
         self._faults_of_lives: dict[int, Counter[str]] = {}
         self.on_death: list[Callable[[CrashKind | None], None]] = []
         self.on_start: list[Callable[[], None]] = []
+        self.on_request: list[Callable[[ConnectionId, bytes], None]] = []
+        self.on_response: list[Callable[[SendResponse], None]] = []
+        self.on_step: list[Callable[[Life], None]] = []
 
     # --- lives -----------------------------------------------------------------------------------
 
@@ -204,6 +207,8 @@ class Host:
     def frame_received(self, connection: Connection, frame: bytes) -> None:
         if self.life is None or connection.id not in self.life.connections:
             return
+        for watcher in self.on_request:
+            watcher(connection.id, frame)
         memory = bytearray(frame)
         self.deliver(FrameReceived(connection.id, memoryview(memory)))
         memory[:] = bytes((POISON,)) * len(memory)
@@ -229,6 +234,8 @@ class Host:
     def _after_step(self, life: Life) -> None:
         if self.steps % self._options.validate_every == 0:
             life.node.validate()
+        for watcher in self.on_step:
+            watcher(life)
         deadline = life.node.next_deadline()
         if deadline is None or deadline == life.tick_due_ms:
             return
@@ -253,6 +260,8 @@ class Host:
                 return
             self._trace.effect(effect)
             if isinstance(effect, SendResponse):
+                for on_response in self.on_response:
+                    on_response(effect)
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.send(effect.parts, emitted_ms=self._schedule.now_ms)

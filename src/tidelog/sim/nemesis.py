@@ -120,6 +120,11 @@ class Nemesis:
         self._world.findings += check_recovery(known, after, expected=kept)
         self._before_crash = {}
 
+    def note_clock(self) -> None:
+        """What the wall clock shows, for those who judge whether something was old enough."""
+        now = self._host.clock.now(self._cluster.schedule.now_ms)
+        self._cluster.history.add(0, "info", "clock", value=now.wall_ms)
+
     def is_cleaned(self, directory: str) -> bool:
         """A log that is cleaned is no prefix of what was written; its readers judge it (C22)."""
         return any(f"/{name}." in directory for name in self._world.cleaned)
@@ -173,6 +178,7 @@ class Nemesis:
             self._fill_disk(room, for_ms=random.uniform(50.0, 800.0))
         elif kind == "clock jump":
             host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
+            self.note_clock()
         elif kind == "damage":
             self._damage()
         elif kind == "lost indexes":

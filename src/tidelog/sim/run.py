@@ -8,8 +8,11 @@ the checkers judge the history and the disk.
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from struct import error as StructError
 
@@ -18,18 +21,22 @@ from tidelog.log.disk import DiskError
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim import final
 from tidelog.sim.actors.committer import committer
+from tidelog.sim.actors.configurer import configurer
 from tidelog.sim.actors.consumer import consumer
 from tidelog.sim.actors.idempotent_producer import idempotent_producer
 from tidelog.sim.actors.keeper import keeper, start_watcher
 from tidelog.sim.actors.member import Roster, member
+from tidelog.sim.actors.newer_member import NewerRoster, newer_member
 from tidelog.sim.actors.plain_producer import plain_producer
 from tidelog.sim.actors.prober import prober
 from tidelog.sim.actors.topic_owner import create, topic_owner
 from tidelog.sim.actors.vandal import vandal
+from tidelog.sim.actors.worker import WORK_GROUPS, register, worker
 from tidelog.sim.checkers import check_history
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.producers import check_sequences
 from tidelog.sim.checkers.storage import check_order
+from tidelog.sim.client import Client
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.configuration import Configuration, draw_configuration
 from tidelog.sim.history import Entry
@@ -51,6 +58,8 @@ MAX_FINDINGS = 50
 
 REPORT_MS = 2_000.0
 """Virtual time for the node to tell the operator what it has met."""
+
+_OBJECTS_PER_COLLECTION = 200_000
 
 NODE_FAILURES = (
     ArithmeticError,
@@ -140,15 +149,27 @@ class _Run:
         for plan in self.configuration.topics:
             facts = yield from create(world, client, plan, label=plan.name)
             world.topics[facts.name] = facts
+            world.first_configs[facts.label] = dict(plan.configs)
+        self.nemesis.note_clock()
         if self.configuration.actors.keepers:
-            configs = self.configuration.cleaned_topic
-            facts = yield from create(world, client, CreatePlan(CLEANED, 1, configs), label=CLEANED)
-            world.cleaned[CLEANED] = facts
-            rules = dict(configs)
-            policy = rules["cleanup.policy"]
-            value = ["compact" in policy, rules["delete.retention.ms"] == "0", "delete" in policy]
-            world.history.add(0, "info", "cleaned", tp=(CLEANED, 0), value=value)
+            yield from self._set_up_cleaned(client)
         client.hang_up()
+
+    def _set_up_cleaned(self, client: Client) -> Script[None]:
+        """A topic that is cleaned, and what the checkers have to know of it."""
+        world, configs = self.cluster.world, self.configuration.cleaned_topic
+        facts = yield from create(world, client, CreatePlan(CLEANED, 1, configs), label=CLEANED)
+        world.cleaned[CLEANED] = facts
+        rules, tp = dict(configs), (CLEANED, 0)
+        policy, retention_ms = rules["cleanup.policy"], int(rules["retention.ms"])
+        value = ["compact" in policy, rules["delete.retention.ms"] == "0", policy != "compact"]
+        world.history.add(0, "info", "cleaned", tp=tp, value=value)
+        if retention_ms >= 0:
+            world.history.add(0, "info", "retained", tp=tp, value=["age", retention_ms])
+        elif policy == "consumed":
+            for group in WORK_GROUPS:
+                yield from register(world, client, group, facts)
+            world.history.add(0, "info", "retained", tp=tp, value=["read", list(WORK_GROUPS)])
 
     def _actors(self) -> list[Script[None]]:
         world, actors = self.cluster.world, self.configuration.actors
@@ -166,8 +187,16 @@ class _Run:
             for facts in world.cleaned.values()
             for _ in range(actors.keepers)
         ]
-        if "delete" in dict(self.configuration.cleaned_topic)["cleanup.policy"]:
+        policy = dict(self.configuration.cleaned_topic)["cleanup.policy"]
+        if policy != "compact":
             scripts += [start_watcher(world, one, pause_ms=8.0) for one in world.cleaned.values()]
+        if policy == "consumed":
+            scripts += [
+                worker(world, group, facts, pause_ms=pause_ms)
+                for facts in world.cleaned.values()
+                for group in WORK_GROUPS
+            ]
+        scripts += [configurer(world, pause_ms=3 * pause_ms) for _ in range(actors.configurers)]
         scripts += [vandal(world, pause_ms=5 * pause_ms) for _ in range(actors.vandals)]
         scripts += [
             topic_owner(
@@ -189,7 +218,10 @@ class _Run:
         if actors.members:
             world.groups.append("readers")
         roster = Roster(
-            "readers", configuration.session_timeout_ms, configuration.rebalance_timeout_ms
+            "readers",
+            configuration.session_timeout_ms,
+            configuration.rebalance_timeout_ms,
+            actors.static_members,
         )
         scripts = [
             committer(world, group="register", pause_ms=pause_ms) for _ in range(actors.committers)
@@ -198,7 +230,26 @@ class _Run:
             member(world, roster, number=number, pause_ms=pause_ms)
             for number in range(actors.members)
         ]
+        scripts += self._newer_group_actors()
+        for group in world.groups if configuration.forgets_offsets else ():
+            world.history.add(0, "info", "forgets", group=group)
         return scripts
+
+    def _newer_group_actors(self) -> list[Script[None]]:
+        """A group whose members follow the newer protocol."""
+        world, configuration = self.cluster.world, self.configuration
+        if configuration.actors.newer_members:
+            world.groups.append("followers")
+        roster = NewerRoster(
+            "followers",
+            configuration.node.settings.group_consumer_session_timeout_ms,
+            configuration.rebalance_timeout_ms,
+            configuration.actors.static_members,
+        )
+        return [
+            newer_member(world, roster, number=number, pause_ms=2 * configuration.pause_ms)
+            for number in range(configuration.actors.newer_members)
+        ]
 
     def _heal(self) -> None:
         """The end of all faults. A node whose disk had failed is restarted, as a person would;
@@ -240,6 +291,8 @@ class _Run:
         tps = [tp for facts in world.topics.values() for tp in facts.tps()]
         self.cluster.history.add(0, "info", "final_reads", value=tps)
         schedule.run(until_ms=schedule.now_ms + REPORT_MS)
+        if host.life is not None:
+            self.cluster.witness.look(host.life)
         world.findings += final.check_reports(world)
         world.findings += final.check_leftovers(world)
 
@@ -271,7 +324,8 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     run = _Run(seed, options)
     cluster = run.cluster
     try:
-        run.run()
+        with _seldom_collecting():
+            run.run()
     except NODE_FAILURES as failure:
         where = "".join(traceback.format_exception(failure)[-4:])
         outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
@@ -290,6 +344,18 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     outcome.events = list(cluster.trace.lines)
     outcome.history = cluster.history.entries
     return outcome
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """A run makes many small objects and keeps most of them: looking for cycles among them, as
+    often as Python does, is an eighth of its time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _counters(run: _Run) -> Counter[str]:

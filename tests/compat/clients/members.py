@@ -73,7 +73,7 @@ class Plan(NamedTuple):
     topics: tuple[str, ...]
     """A single one that begins with `^` is a regular expression."""
     instance: str | None = None
-    session_timeout_ms: int = 10_000
+    session_timeout_ms: int = 30_000
 
     @property
     def pattern(self) -> str | None:
@@ -147,9 +147,16 @@ class KafkaPythonDriver(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
         assignors = ASSIGNORS[plan.kind]
         self._consumer = kafka.KafkaConsumer(**plan.common, partition_assignment_strategy=assignors)
         if plan.pattern is None:
+            self._wait_for_metadata(plan.topics)
             self._consumer.subscribe(topics=list(plan.topics), listener=self)
         else:
             self._consumer.subscribe(pattern=plan.pattern, listener=self)
+
+    def _wait_for_metadata(self, topics: Sequence[str]) -> None:
+        """A leader that does not know the topic's partitions yet would assign none of them."""
+        deadline = Deadline("the metadata of the topics")
+        while not all(self._consumer.partitions_for_topic(topic) for topic in topics):
+            deadline.check(topics)
 
     def on_partitions_assigned(self, assigned: object) -> None:
         self.rebalances += 1

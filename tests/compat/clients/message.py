@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 Header = tuple[str, bytes | None]
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long anything may take before a test calls it lost. A bound, not an expectation."""
 
 

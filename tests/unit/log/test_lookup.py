@@ -105,3 +105,32 @@ def test_a_time_index_that_has_lost_entries_is_not_believed(tmp_path: Path, entr
         found = log.offset_for_timestamp(time_of(number))
         assert found is not None
         assert found.offset == next(n for n in range(1000) if time_of(n) >= time_of(number))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("byte", [0, 5, 7, 8, 10, 11])
+def test_a_time_index_with_a_flipped_bit_hides_nothing(
+    tmp_path: Path, clean: bool, byte: int
+) -> None:
+    """Of the segment in use: an entry that seems to lead beyond its end is damaged, not young."""
+    times = [50, 40, 60, 55, 70, 10, 90, 20]
+    config = settings(index_interval_bytes=0)
+    log = open_log(FileDisk(tmp_path), config=config)
+    for time in times:
+        append(log, a_batch(timestamps=[time]))
+    log.close_cleanly()
+    (path,) = (tmp_path / "orders-0").glob("*.timeindex")
+    (mark,) = (tmp_path / "orders-0").glob("flushed*")
+    whole, flushed = path.read_bytes(), mark.read_bytes()
+    assert len(whole) >= 3 * 12
+    for entry in range(len(whole) // 12):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[entry * 12 + byte] ^= 1 << bit
+            path.write_bytes(damaged)
+            mark.write_bytes(flushed)
+            log = open_log(FileDisk(tmp_path), clean=clean, config=config)
+            found = [log.offset_for_timestamp(time) for time in times]
+            expected = [next(n for n, late in enumerate(times) if late >= time) for time in times]
+            assert [one.offset for one in found if one] == expected
+            log.close_cleanly()

@@ -122,6 +122,80 @@ class Story:
         self.history.add(42, "ok", "sync", group="g", gen=gen, value=value)
         return self
 
+    def reconcile(
+        self,
+        member: str,
+        epoch: int,
+        owned: Sequence[Partition],
+        told: tuple[int, Sequence[Partition] | None],
+    ) -> Story:
+        """A heartbeat of the newer protocol: what the member has, and the epoch and partitions
+        that it is told."""
+        proc = 50 + ord(member)
+        for type, gen, tps in (("invoke", epoch, owned), ("ok", *told)):
+            value = None if tps is None else [list(tp) for tp in tps]
+            self.history.add(
+                proc,
+                "invoke" if type == "invoke" else "ok",
+                "reconcile",
+                group="g",
+                member=member,
+                gen=gen,
+                value=value,
+            )
+        return self
+
+    def commit_as(self, member: str, epoch: int, value: int) -> Story:
+        for type in ("invoke", "ok"):
+            self.history.add(
+                32,
+                "invoke" if type == "invoke" else "ok",
+                "commit",
+                tp=TP,
+                value=value,
+                group="g",
+                member=member,
+                gen=epoch,
+            )
+        return self
+
+    def forgets(self) -> Story:
+        self.history.add(0, "info", "forgets", group="g")
+        return self
+
+    def clock(self, wall_ms: int) -> Story:
+        self.history.add(0, "info", "clock", value=wall_ms)
+        return self
+
+    def retained(self, kind: str, value: object) -> Story:
+        self.history.add(0, "info", "retained", tp=TP, value=[kind, value])
+        return self
+
+    def find_start(self, start: int) -> Story:
+        self.history.add(63, "invoke", "find_start", tp=TP)
+        self.history.add(63, "ok", "find_start", tp=TP, value=start)
+        return self
+
+    def work(self, group: str, offset: int) -> Story:
+        self.history.add(64, "invoke", "work_commit", tp=TP, group=group, value=offset)
+        self.history.add(64, "ok", "work_commit", tp=TP, group=group, value=offset)
+        return self
+
+    def find_work(self, group: str, offset: int) -> Story:
+        self.history.add(65, "invoke", "work_offset", tp=TP, group=group)
+        self.history.add(65, "ok", "work_offset", tp=TP, group=group, value=offset)
+        return self
+
+    def alter(self, number: int) -> Story:
+        self.history.add(66, "invoke", "alter", tp=TP, group="configs", value=number)
+        self.history.add(66, "ok", "alter", tp=TP, group="configs", value=number)
+        return self
+
+    def describe(self, number: int) -> Story:
+        self.history.add(67, "invoke", "describe", tp=TP, group="configs")
+        self.history.add(67, "ok", "describe", tp=TP, group="configs", value=number)
+        return self
+
     def cleaned(self, *, is_compacted: bool = True, forgets_tombstones: bool = False) -> Story:
         value = [is_compacted, forgets_tombstones, not is_compacted]
         self.history.add(0, "info", "cleaned", tp=TP, value=value)

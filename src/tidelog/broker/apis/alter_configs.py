@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.config_changes import TOPIC, ResourceChange, alter, respond
+from tidelog.broker.config_changes import TOPIC, ResourceChange, alter
 from tidelog.broker.state import BrokerState, Call, Sentinel
 from tidelog.controller.configs import ConfigChange, Operation, replace_all
 from tidelog.wire.messages.alter_configs import (
@@ -17,19 +17,14 @@ def handle(
     state: BrokerState, call: Call, request: AlterConfigsRequest
 ) -> AlterConfigsResponse | Sentinel:
     resources = [_change(state, resource) for resource in request.resources]
-    outcomes, offset = alter(state, resources, call, validate_only=request.validate_only)
-    response = AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=outcome.error,
-                error_message=outcome.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.name,
-            )
-            for resource, outcome in zip(resources, outcomes, strict=True)
-        ]
+    return alter(
+        state,
+        resources,
+        call,
+        validate_only=request.validate_only,
+        row=AlterConfigsResourceResponse,
+        response=AlterConfigsResponse,
     )
-    return respond(state, call, response, offset)
 
 
 def _change(state: BrokerState, resource: AlterConfigsResource) -> ResourceChange:

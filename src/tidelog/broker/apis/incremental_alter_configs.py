@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.config_changes import ResourceChange, alter, respond
+from tidelog.broker.config_changes import ResourceChange, alter
 from tidelog.broker.state import BrokerState, Call, Sentinel
 from tidelog.controller.configs import ConfigChange, ConfigOutcome, Operation
 from tidelog.model.errors import ErrorCode
@@ -20,19 +20,14 @@ def handle(
     state: BrokerState, call: Call, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse | Sentinel:
     resources = [_change(resource) for resource in request.resources]
-    outcomes, offset = alter(state, resources, call, validate_only=request.validate_only)
-    response = IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=outcome.error,
-                error_message=outcome.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.name,
-            )
-            for resource, outcome in zip(resources, outcomes, strict=True)
-        ]
+    return alter(
+        state,
+        resources,
+        call,
+        validate_only=request.validate_only,
+        row=AlterConfigsResourceResponse,
+        response=IncrementalAlterConfigsResponse,
     )
-    return respond(state, call, response, offset)
 
 
 def _change(resource: AlterConfigsResource) -> ResourceChange:

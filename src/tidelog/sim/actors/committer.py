@@ -59,21 +59,14 @@ class Commit:
     """An OffsetCommit under way, in the history from its beginning."""
 
     def __init__(
-        self, world: World, client: Client, plan: CommitPlan, *, proc: int | None = None
+        self, world: World, client: Client, plan: CommitPlan, *, f: str = "commit"
     ) -> None:
         self._world = world
         self._plan = plan
-        self._proc = world.history.new_process() if proc is None else proc
-        world.history.add(
-            self._proc,
-            "invoke",
-            "commit",
-            tp=plan.tp,
-            value=plan.offset,
-            group=plan.group,
-            gen=plan.generation,
-        )
-        version = world.draw_version(offset_commit.API_KEY)
+        self._f = f
+        self._proc = world.history.new_process()
+        self._record("invoke", None)
+        version = world.draw_version(offset_commit.API_KEY, first=plan.first_version)
         self._promise = client.call(offset_commit.build(plan), version, timeout_ms=_TIMEOUT_MS)
 
     def end(self) -> Script[CommitOutcome | None]:
@@ -97,10 +90,11 @@ class Commit:
         self._world.history.add(
             self._proc,
             type,
-            "commit",
+            self._f,
             tp=plan.tp,
             value=plan.offset,
             group=plan.group,
+            member=plan.member_id or None,
             gen=plan.generation,
             err=err,
         )
@@ -110,12 +104,13 @@ class FetchOffset:
     """An OffsetFetch under way."""
 
     def __init__(
-        self, world: World, client: Client, plan: FetchOffsetPlan, *, proc: int | None = None
+        self, world: World, client: Client, plan: FetchOffsetPlan, *, f: str = "fetch_offset"
     ) -> None:
         self._world = world
         self._plan = plan
-        self._proc = world.history.new_process() if proc is None else proc
-        world.history.add(self._proc, "invoke", "fetch_offset", tp=plan.tp, group=plan.group)
+        self._f = f
+        self._proc = world.history.new_process()
+        world.history.add(self._proc, "invoke", f, tp=plan.tp, group=plan.group)
         request = offset_fetch.build(plan)
         self._promise = client.call(request, plan.version, timeout_ms=_TIMEOUT_MS)
 
@@ -128,7 +123,7 @@ class FetchOffset:
             self._record("info", -1, reply.reason)
             return None
         fetched = offset_fetch.classify(plan, reply.body)
-        allowed = offset_fetch.predict(world, reply.incarnation)
+        allowed = offset_fetch.predict(plan, world, reply.incarnation)
         about = f"v{plan.version} for {plan.group} of {plan.tp}"
         world.expect("OffsetFetch", fetched.error, allowed, about=about)
         if fetched.type != "ok":
@@ -143,7 +138,7 @@ class FetchOffset:
     def _record(self, type: EntryType, offset: int, err: str | None) -> None:
         plan = self._plan
         self._world.history.add(
-            self._proc, type, "fetch_offset", tp=plan.tp, value=offset, group=plan.group, err=err
+            self._proc, type, self._f, tp=plan.tp, value=offset, group=plan.group, err=err
         )
 
 

@@ -74,7 +74,7 @@ def scan(world: World, client: Client, topic: TopicFacts) -> Script[bool]:
     for _ in range(_MAX_PAGES):
         if position is None:
             return False
-        page = yield from _read_page(world, client, topic, position=position)
+        page = yield from read_page(world, client, topic, position=position)
         if page is None or page.error is not ErrorCode.NONE:
             return False
         if page.end >= page.high_watermark:
@@ -100,9 +100,10 @@ def _find_start(world: World, client: Client, topic: TopicFacts) -> Script[int |
     return outcome.offset if is_ok else None
 
 
-def _read_page(
+def read_page(
     world: World, client: Client, topic: TopicFacts, *, position: int
 ) -> Script[keyed.Page | None]:
+    """One answer to a fetch; None if there was none that can be read."""
     history, proc, tp = world.history, world.history.new_process(), (topic.label, 0)
     plan = FetchPlan(
         topics={topic.label: topic},

@@ -16,9 +16,11 @@ from tidelog.sim.checkers import (
     ends,
     groups,
     losses,
+    newer_groups,
     order,
     polls,
     producers,
+    retention,
     stability,
     uniqueness,
 )
@@ -55,7 +57,12 @@ HISTORY_CHECKS = (
     groups.check_generations,
     groups.check_shares,
     groups.check_fences,
+    newer_groups.check_epochs,
+    newer_groups.check_owners,
+    newer_groups.check_stale_commits,
     cleaning.check_cleaning,
+    retention.check_retention,
+    retention.check_live_offsets,
 )
 
 

@@ -19,6 +19,9 @@ from tidelog.sim.history import Entry, Operation, operations
 NOTHING = -1
 """What a fetch is told when nothing was ever committed."""
 
+_WRITES = ("commit", "alter")
+_READS = ("fetch_offset", "describe")
+
 
 @dataclass(slots=True)
 class _Number:
@@ -43,11 +46,14 @@ class _Number:
 
 
 def check_registers(entries: Sequence[Entry]) -> list[Finding]:
-    """C17, for every group and partition of the history."""
+    """C17, for every group and partition of the history; and for the settings of topics, which
+    are registers too. A group that forgets may tell nothing, which is G6's to judge."""
     registers: dict[tuple[object, object], list[Operation]] = {}
-    for operation in operations(entries):
-        invocation = operation.invocation
-        if invocation.f in ("commit", "fetch_offset"):
+    forgetful = _forgetful(entries)
+    for operation in operations([entry for entry in entries if entry.f in (*_WRITES, *_READS)]):
+        invocation, completion = operation.invocation, operation.completion
+        is_void = completion is not None and completion.value == NOTHING
+        if not (is_void and invocation.f in _READS and invocation.group in forgetful):
             registers.setdefault((invocation.group, invocation.tp), []).append(operation)
     findings = []
     for (group, tp), own in registers.items():
@@ -58,7 +64,7 @@ def check_registers(entries: Sequence[Entry]) -> list[Finding]:
 def _check_register(name: str, own: Sequence[Operation]) -> list[Finding]:
     numbers = {NOTHING: _Number(NOTHING, (-inf, -1.0))}
     for operation in own:
-        if operation.invocation.f == "commit" and operation.type != "fail":
+        if operation.invocation.f in _WRITES and operation.type != "fail":
             # What nobody knows the end of may take effect at any time from its beginning on.
             ended = operation.ended if operation.is_ok else inf
             value = operation.invocation.value
@@ -66,7 +72,7 @@ def _check_register(name: str, own: Sequence[Operation]) -> list[Finding]:
     findings = []
     for operation in own:
         completion = operation.completion
-        if operation.invocation.f != "fetch_offset" or completion is None or not operation.is_ok:
+        if operation.invocation.f not in _READS or completion is None or not operation.is_ok:
             continue
         number = numbers.get(completion.value)
         if number is None or number.commit[0] > completion.i:
@@ -105,6 +111,7 @@ def _overlap(name: str, one: _Number, other: _Number) -> Finding:
 
 def check_generations(entries: Sequence[Entry]) -> list[Finding]:
     """G1: the generations that members of a group are told never fall, and each has one leader."""
+    entries = _lasting(entries)
     findings = []
     leaders: dict[tuple[object, object], str] = {}
     newest = _Newest()
@@ -128,6 +135,7 @@ def check_generations(entries: Sequence[Entry]) -> list[Finding]:
 def check_shares(entries: Sequence[Entry]) -> list[Finding]:
     """G2: one assignment per generation: shares are as the leader handed them in, the same
     whenever they are told, and no partition is in two of them."""
+    entries = _lasting(entries)
     findings = []
     handed_in: dict[tuple[object, object], list[list[object]]] = {}
     shares: dict[tuple[object, object], dict[str, list[tuple[str, int]]]] = {}
@@ -158,6 +166,7 @@ def check_shares(entries: Sequence[Entry]) -> list[Finding]:
 def check_fences(entries: Sequence[Entry]) -> list[Finding]:
     """G3, C18: when somebody has been told of a newer generation, the older ones commit nothing.
     So no two generations own a partition at the same time and both commit."""
+    entries = _lasting(entries)
     findings = []
     newest = _Newest()
     for operation in _completed(entries, "join"):
@@ -174,6 +183,17 @@ def check_fences(entries: Sequence[Entry]) -> list[Finding]:
             )
             findings.append(Finding("G3", text, invocation.i))
     return findings
+
+
+def _forgetful(entries: Sequence[Entry]) -> list[str | None]:
+    """Groups that the node may forget while they have no members."""
+    return [entry.group for entry in entries if entry.f == "forgets"]
+
+
+def _lasting(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Without those of groups that may be forgotten: their generations may begin anew."""
+    forgetful = _forgetful(entries)
+    return [entry for entry in entries if entry.group not in forgetful] if forgetful else entries
 
 
 class _Newest:

@@ -9,6 +9,7 @@ from tidelog.sim.workload.world import World
 from tidelog.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 API_KEY = 12
+FIRST_WITH_INSTANCES = 3
 
 
 @dataclass(slots=True, frozen=True)
@@ -16,11 +17,15 @@ class HeartbeatPlan:
     group: str
     generation: int
     member_id: str
+    instance_id: str | None = None
 
 
 def build(plan: HeartbeatPlan) -> HeartbeatRequest:
     return HeartbeatRequest(
-        group_id=plan.group, generation_id=plan.generation, member_id=plan.member_id
+        group_id=plan.group,
+        generation_id=plan.generation,
+        member_id=plan.member_id,
+        group_instance_id=plan.instance_id,
     )
 
 
@@ -34,5 +39,6 @@ def predict(world: World, life: int) -> tuple[ErrorCode, ...]:
         *world.coordinator_excuses(life),
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.REBALANCE_IN_PROGRESS,
     )

@@ -13,6 +13,7 @@ from tidelog.wire.messages.leave_group import (
 )
 
 API_KEY = 13
+FIRST_WITH_INSTANCES = 3
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,15 +21,15 @@ class LeavePlan:
     group: str
     member_id: str
     version: int
+    instance_id: str | None = None
 
 
 def build(plan: LeavePlan) -> LeaveGroupRequest:
     """In the form of the plan's version: one member, or a list."""
     if plan.version < 3:
         return LeaveGroupRequest(group_id=plan.group, member_id=plan.member_id)
-    return LeaveGroupRequest(
-        group_id=plan.group, members=[MemberIdentity(member_id=plan.member_id)]
-    )
+    member = MemberIdentity(member_id=plan.member_id, group_instance_id=plan.instance_id)
+    return LeaveGroupRequest(group_id=plan.group, members=[member])
 
 
 def classify(response: LeaveGroupResponse) -> ErrorCode:
@@ -39,4 +40,5 @@ def classify(response: LeaveGroupResponse) -> ErrorCode:
 
 def predict(world: World, life: int) -> tuple[ErrorCode, ...]:
     """It may have been given up already."""
-    return (*world.coordinator_excuses(life), ErrorCode.UNKNOWN_MEMBER_ID)
+    excuses = world.coordinator_excuses(life)
+    return (*excuses, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)

@@ -17,6 +17,8 @@ from tidelog.wire.messages.offset_commit import (
 )
 
 API_KEY = 8
+FIRST_WITH_INSTANCES = 7
+FIRST_WITH_EPOCHS = 9
 NO_GENERATION = -1
 
 
@@ -30,6 +32,9 @@ class CommitPlan:
     offset: int
     generation: int = NO_GENERATION
     member_id: str = ""
+    instance_id: str | None = None
+    first_version: int = 0
+    """Older ones can't say what the plan says."""
 
     @property
     def tp(self) -> tuple[str, int]:
@@ -64,6 +69,7 @@ def build(plan: CommitPlan) -> OffsetCommitRequest:
         group_id=plan.group,
         generation_id_or_member_epoch=plan.generation,
         member_id=plan.member_id,
+        group_instance_id=plan.instance_id,
         topics=[topic],
     )
 
@@ -83,4 +89,6 @@ def predict(plan: CommitPlan, world: World, life: int) -> tuple[ErrorCode, ...]:
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
     )

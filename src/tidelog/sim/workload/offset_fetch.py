@@ -20,17 +20,21 @@ from tidelog.wire.messages.offset_fetch import (
 )
 
 API_KEY = 9
+FIRST_WITH_EPOCHS = 9
 
 
 @dataclass(slots=True, frozen=True)
 class FetchOffsetPlan:
-    """`asks_for_all`: no topics are named (version 2 and later)."""
+    """`asks_for_all`: no topics are named (version 2 and later). `member_id` and `epoch` are those
+    of a member of the newer protocol (version 9 and later)."""
 
     group: str
     topic: TopicFacts
     partition: int
     version: int
     asks_for_all: bool = False
+    member_id: str | None = None
+    epoch: int = -1
 
     @property
     def tp(self) -> tuple[str, int]:
@@ -64,7 +68,10 @@ def build(plan: FetchOffsetPlan) -> OffsetFetchRequest:
         name=name, topic_id=plan.topic.topic_id, partition_indexes=indexes
     )
     group = OffsetFetchRequestGroup(
-        group_id=plan.group, topics=None if plan.asks_for_all else [topic]
+        group_id=plan.group,
+        member_id=plan.member_id,
+        member_epoch=plan.epoch,
+        topics=None if plan.asks_for_all else [topic],
     )
     return OffsetFetchRequest(groups=[group])
 
@@ -100,6 +107,9 @@ def _partitions(
             yield from topic.partitions
 
 
-def predict(world: World, life: int) -> tuple[ErrorCode, ...]:
+def predict(plan: FetchOffsetPlan, world: World, life: int) -> tuple[ErrorCode, ...]:
     """A coordinator that cannot write does not tell, either: it may be behind."""
-    return world.coordinator_excuses(life)
+    excuses = world.coordinator_excuses(life)
+    if plan.member_id is None:
+        return excuses
+    return (*excuses, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH)

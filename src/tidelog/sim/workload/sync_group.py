@@ -22,6 +22,7 @@ from tidelog.wire.messages.sync_group import (
 )
 
 API_KEY = 14
+FIRST_WITH_INSTANCES = 3
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,6 +33,7 @@ class SyncPlan:
     generation: int
     member_id: str
     shares: Mapping[str, Sequence[Partition]] = field(default_factory=dict)
+    instance_id: str | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -45,6 +47,7 @@ def build(plan: SyncPlan) -> SyncGroupRequest:
         group_id=plan.group,
         generation_id=plan.generation,
         member_id=plan.member_id,
+        group_instance_id=plan.instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=PROTOCOL,
         assignments=[
@@ -81,5 +84,6 @@ def predict(world: World, life: int) -> tuple[ErrorCode, ...]:
         *world.coordinator_excuses(life),
         ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.REBALANCE_IN_PROGRESS,
     )

@@ -67,6 +67,8 @@ class World:
         self.counted: Counter[str] = Counter()
         self.topics: dict[str, TopicFacts] = {}
         """Never deleted, and everybody's."""
+        self.first_configs: dict[str, dict[str, str]] = {}
+        """What they were created with, by label."""
         self.owned: dict[str, TopicFacts] = {}
         """The present or last life of topics that come and go."""
         self.versions: dict[int, tuple[int, int]] = {
