@@ -27,9 +27,12 @@ from tidelog.broker.events import (
     Event,
     FlushDone,
     FrameReceived,
+    PeerAnswered,
+    PeerFailed,
     StopRequested,
     Tick,
 )
+from tidelog.broker.peers import Peers
 from tidelog.broker.pending import Row
 from tidelog.broker.start import load_groups, recover, write_clean_mark
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
@@ -72,6 +75,7 @@ class Node:
         self._connections = Connections(
             max_in_flight=config.settings.max_inflight_requests_per_connection
         )
+        self._peers = Peers(config.node_id)
         self._state: BrokerState | None = None
         self._cleaning: CleaningSchedule | None = None
         self._is_stopped = False
@@ -104,6 +108,10 @@ class Node:
             self._on_connection_closed(event)
         elif type(event) is Tick:
             self._on_tick(now, effects)
+        elif type(event) is PeerAnswered:
+            self._peers.answered(now, event)
+        elif type(event) is PeerFailed:
+            self._peers.failed(now, event)
         elif type(event) is StopRequested:
             self._on_stop(now, effects)
             return effects

@@ -7,6 +7,9 @@ from uuid import UUID
 
 NodeId = NewType("NodeId", int)
 ConnectionId = NewType("ConnectionId", int)
+CallId = NewType("CallId", int)
+"""One request of this node to another."""
+
 LeaderEpoch = NewType("LeaderEpoch", int)
 ProducerId = NewType("ProducerId", int)
 ProducerEpoch = NewType("ProducerEpoch", int)
@@ -25,6 +28,16 @@ NO_OFFSET = Offset(-1)
 NO_EPOCH = LeaderEpoch(-1)
 NO_PRODUCER = ProducerId(-1)
 NO_TIMESTAMP = -1
+
+
+class Endpoint(NamedTuple):
+    """Where a node is reached."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class TopicPartition(NamedTuple):

@@ -19,8 +19,10 @@ from typing import Any, Protocol
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    CallPeer,
     CloseConnection,
     Effect,
+    HangUp,
     PauseReading,
     Report,
     ResumeReading,
@@ -47,6 +49,7 @@ from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
+from tidelog.runtime.peers import PeerSockets
 from tidelog.runtime.receive_pool import ReceivePool
 
 log = logging.getLogger("tidelog")
@@ -124,6 +127,12 @@ class Service:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
         self._flusher = Flusher(self._flush_done_in_thread)
+        self._peers = PeerSockets(
+            loop,
+            max_frame_bytes=self._settings.socket_request_max_bytes,
+            pool=self._receive_pool,
+            on_event=self._step,
+        )
         self._is_flushing = False
         self._is_stopping = False
         self._is_broken = False
@@ -136,6 +145,8 @@ class Service:
             PauseReading: self._pause,
             ResumeReading: self._resume,
             StartFlush: self._flush,
+            CallPeer: self._peers.call,
+            HangUp: self._peers.hang_up,
             Report: self._report,
             Stop: self._stop,
         }
@@ -295,6 +306,7 @@ class Service:
     def shut_down(self) -> None:
         """After the node has stopped: let go of sockets and the thread."""
         self.listener.close()
+        self._peers.close()
         for connection in list(self._connections.values()):
             connection.abort()
         self._flusher.stop()

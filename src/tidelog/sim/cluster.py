@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import Endpoint, NodeId
 from tidelog.sim.history import History
 from tidelog.sim.host import Host, HostOptions
 from tidelog.sim.network import Network
@@ -31,9 +31,10 @@ class Cluster:
         node_id = options.config.node_id
         self.hosts: dict[NodeId, Host] = {
             node_id: Host(
-                self.schedule,
+                self.network,
                 self.trace,
                 options,
+                find_peer=self._at,
                 seed_of=lambda concern: self.stream(f"{concern} of host {node_id}"),
             )
         }
@@ -49,6 +50,12 @@ class Cluster:
     def host(self) -> Host:
         """The only host of a cluster of one."""
         return next(iter(self.hosts.values()))
+
+    def _at(self, endpoint: Endpoint) -> tuple[NodeId, Host] | None:
+        for node_id, host in self.hosts.items():
+            if host.endpoint == endpoint:
+                return node_id, host
+        return None
 
     def stream(self, concern: str) -> Random:
         """Random numbers for one concern: another concern's use of luck does not disturb it."""

@@ -15,8 +15,10 @@ from typing import Literal
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    CallPeer,
     CloseConnection,
     Effect,
+    HangUp,
     PauseReading,
     Report,
     ResumeReading,
@@ -30,19 +32,22 @@ from tidelog.broker.events import (
     Event,
     FlushDone,
     FrameReceived,
+    PeerAnswered,
+    PeerFailed,
     StopRequested,
     Tick,
 )
 from tidelog.broker.node import Node
 from tidelog.broker.start import StartRefused
 from tidelog.log.disk import DiskError
-from tidelog.model.ids import ConnectionId
+from tidelog.model.ids import ConnectionId, Endpoint
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
 from tidelog.sim.disk import FlushTicket, SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.sim.network import Connection
-from tidelog.sim.schedule import Schedule, Timer
+from tidelog.sim.network import Connection, Network
+from tidelog.sim.peer_links import Find, PeerLinks
+from tidelog.sim.schedule import Timer
 from tidelog.sim.trace import Trace
 
 CrashKind = Literal["kill", "power"]
@@ -68,6 +73,7 @@ class Life:
 
     node: Node
     number: int
+    links: PeerLinks
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     tick: Timer | None = None
     tick_due_ms: float = -1.0
@@ -79,15 +85,18 @@ class Host:
 
     def __init__(
         self,
-        schedule: Schedule,
+        network: Network,
         trace: Trace,
         options: HostOptions,
         *,
+        find_peer: Find,
         seed_of: Callable[[str], Random],
     ) -> None:
-        self._schedule = schedule
+        self._network = network
+        self._schedule = network.schedule
         self._trace = trace
         self._options = options
+        self._find_peer = find_peer
         self._node_random = seed_of("node")
         self._flush_random = seed_of("flush")
         self.clock = HostClock(seed_of("clock"))
@@ -110,6 +119,10 @@ class Host:
     # --- lives -----------------------------------------------------------------------------------
 
     @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self._options.config.host, self._options.config.port)
+
+    @property
     def is_up(self) -> bool:
         return self.life is not None
 
@@ -124,7 +137,14 @@ class Host:
             Random(self._node_random.getrandbits(64)),
             safeguards=options.safeguards,
         )
-        life = Life(node, self.lives, faults_before=Counter(self.disk.faults.counted))
+        number = self.lives
+        links = PeerLinks(
+            self._network,
+            options.config.node_id,
+            find=self._find_peer,
+            on_event=lambda event: self._peer_event(number, event),
+        )
+        life = Life(node, number, links, faults_before=Counter(self.disk.faults.counted))
         self.life = life
         try:
             effects = node.start(self.clock.now(self._schedule.now_ms))
@@ -178,6 +198,7 @@ class Host:
             life.tick.cancel()
         for connection in life.connections.values():
             connection.lose_host()
+        life.links.lose_host()
 
     def faults_of(self, number: int) -> Counter[str]:
         """What the disk did to the node in that life, its start included."""
@@ -207,6 +228,10 @@ class Host:
         memory = bytearray(frame)
         self.deliver(FrameReceived(connection.id, memoryview(memory)))
         memory[:] = bytes((POISON,)) * len(memory)
+
+    def _peer_event(self, number: int, event: PeerAnswered | PeerFailed) -> None:
+        if self.life is not None and self.life.number == number:
+            self.deliver(event)
 
     def deliver(self, event: Event) -> None:
         """One step of the node, and its effects."""
@@ -266,6 +291,10 @@ class Host:
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.to_node.pause(isinstance(effect, PauseReading))
+            elif isinstance(effect, CallPeer):
+                life.links.call(effect)
+            elif isinstance(effect, HangUp):
+                life.links.hang_up(effect)
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
             elif isinstance(effect, Stop):
