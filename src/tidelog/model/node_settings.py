@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidelog.model.cluster_settings import CLUSTER_SETTINGS
 from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
 
 NODE_SETTINGS: tuple[Setting, ...] = (
@@ -250,6 +251,7 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         unit="ms",
         doc="An idempotent producer silent for this long on a partition is forgotten there.",
     ),
+    *CLUSTER_SETTINGS,
 )
 
 
@@ -285,3 +287,11 @@ class NodeSettings:
     group_consumer_migration_policy: str
     offsets_retention_check_interval_ms: int
     producer_id_expiration_ms: int
+    controller_quorum_voters: str
+    controller_quorum_bootstrap_servers: str
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_timeout_ms: int
+    broker_session_timeout_ms: int
+    broker_heartbeat_interval_ms: int
+    replica_fetch_wait_max_ms: int
+    broker_rack: str
