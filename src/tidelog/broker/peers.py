@@ -7,6 +7,7 @@ channel is closed with it, since answers on a channel come in order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Protocol
@@ -29,6 +30,26 @@ class Conversation(Protocol):
     def answered(self, now: Now, response: Any) -> None: ...
 
     def failed(self, now: Now, reason: str) -> None: ...
+
+
+class Then:
+    """A conversation of one question: two functions."""
+
+    __slots__ = ("_on_answer", "_on_failure")
+
+    def __init__(
+        self,
+        on_answer: Callable[[Now, Any], None],
+        on_failure: Callable[[Now, str], None],
+    ) -> None:
+        self._on_answer = on_answer
+        self._on_failure = on_failure
+
+    def answered(self, now: Now, response: Any) -> None:
+        self._on_answer(now, response)
+
+    def failed(self, now: Now, reason: str) -> None:
+        self._on_failure(now, reason)
 
 
 @dataclass(slots=True)
