@@ -106,6 +106,7 @@ class Host:
         self.steps = 0
         self.flush_stall_ms = 0.0
         self.is_reachable = True
+        self._backlog: list[Event] | None = None
         self.is_flushing = False
         self.reports: list[str] = []
         self.counted: Counter[str] = Counter()
@@ -193,6 +194,7 @@ class Host:
         assert life is not None
         self._faults_of_lives[life.number] = self.faults_of(life.number)
         self.life = None
+        self._backlog = None
         self.is_flushing = False
         if life.tick is not None:
             life.tick.cancel()
@@ -205,6 +207,21 @@ class Host:
         if self.life is not None and self.life.number == number:
             return self.disk.faults.counted - self.life.faults_before
         return self._faults_of_lives.get(number, Counter())
+
+    # --- a process that is stopped, and does not know it -----------------------------------------
+
+    def freeze(self) -> None:
+        """As SIGSTOP: nothing happens in the process, though the world goes on."""
+        if self.life is not None and self._backlog is None:
+            self._trace.say("freeze", f"life {self.life.number} stands still")
+            self._backlog = []
+
+    def thaw(self) -> None:
+        """All that has come meanwhile happens now, to a node that believes no time has passed
+        until it looks at the clock."""
+        backlog, self._backlog = self._backlog, None
+        for event in backlog or []:
+            self.deliver(event)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -237,6 +254,9 @@ class Host:
         """One step of the node, and its effects."""
         life = self.life
         if life is None:
+            return
+        if self._backlog is not None:
+            self._backlog.append(_kept(event))
             return
         now = self.clock.now(self._schedule.now_ms)
         self._trace.event(event)
@@ -320,3 +340,12 @@ class Host:
             self.deliver(FlushDone(number, error))
         else:
             self.deliver(FlushDone(number))
+
+
+def _kept(event: Event) -> Event:
+    """The event for later: the memory of its frame is gone by then."""
+    if isinstance(event, FrameReceived):
+        return FrameReceived(event.connection, memoryview(bytearray(event.frame)))
+    if isinstance(event, PeerAnswered):
+        return PeerAnswered(event.call, memoryview(bytearray(event.frame)))
+    return event

@@ -70,8 +70,10 @@ NODE_FAILURES = (
 
 @dataclass(slots=True, frozen=True)
 class RunOptions:
-    """`ablate` switches one safeguard off; `make_node` puts another in the node's place."""
+    """`ablate` switches one safeguard off; `make_node` puts another in the node's place; `nodes`
+    is the size of a cluster, drawn where it is not given."""
 
+    nodes: int | None = None
     ablate: Safeguard | None = None
     make_node: NodeFactory = Node
     validate_every: int = 4
