@@ -25,6 +25,14 @@ class Safeguard(Enum):
     CLEAN_SYNC_BEFORE_SWAP = auto()  # compacted records vanish at a power failure
     TOMBSTONE_RETENTION = auto()  # a slow reader never sees that a key was deleted
     GENERATION_FENCE = auto()  # a member that was given up overwrites its successor's offsets
+    BROKER_EPOCH = auto()  # a node that lost data joins an ISR on what its former life had fetched
+    ELIGIBLE_LEADERS = auto()  # the last replica standing restarts with less, and is elected
+    CLEAN_MARK = auto()  # a node back from a crash counts as having everything it had
 
 
 ALL_SAFEGUARDS: frozenset[Safeguard] = frozenset(Safeguard)
+
+CLUSTER_SAFEGUARDS: frozenset[Safeguard] = frozenset(
+    (Safeguard.BROKER_EPOCH, Safeguard.ELIGIBLE_LEADERS, Safeguard.CLEAN_MARK)
+)
+"""Those whose absence one node alone can't suffer from."""

@@ -64,7 +64,7 @@ def test_an_image_never_changes_under_its_reader() -> None:
     )
     assert "orders" in before.topics
     assert "orders" not in after.topics
-    assert after.removed == {ORDERS}
+    assert after.removed == {ORDERS: "orders"}
     assert (before.next_producer_id, after.next_producer_id) == (0, 9)
     assert after.version > before.version
     after.validate()
