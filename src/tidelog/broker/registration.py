@@ -62,7 +62,7 @@ class Patience:
     session_ms: float
 
 
-class Membership:
+class Registration:
     """Of one life of a node in a cluster of several."""
 
     def __init__(
