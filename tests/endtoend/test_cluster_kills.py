@@ -47,7 +47,7 @@ def test_killing_leaders_loses_nothing_and_doubles_nothing(cluster: ClusterProce
             victim.kill()
             traffic.wait_for_progress()
             victim.restart()
-            eventually(lambda: _is_whole(cluster.bootstrap))
+            eventually(lambda: _is_whole(cluster.bootstrap), "a full in-sync set")
             traffic.wait_for_progress()
     assert not traffic.errors
     check_nothing_lost_or_doubled(traffic, cluster.bootstrap, TOPIC, PARTITIONS)
@@ -60,6 +60,6 @@ def test_a_rolling_restart_is_not_seen_by_a_client(cluster: ClusterProcess) -> N
             assert node.stop() == 0
             traffic.wait_for_progress()
             node.restart()
-            eventually(lambda: _is_whole(cluster.bootstrap))
+            eventually(lambda: _is_whole(cluster.bootstrap), "a full in-sync set")
     assert not traffic.errors
     check_nothing_lost_or_doubled(traffic, cluster.bootstrap, TOPIC, PARTITIONS)

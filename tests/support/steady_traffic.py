@@ -8,8 +8,7 @@ import time
 from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-
-from tests.support.eventually import DEADLINE_S
+from tests.support.eventually import PATIENCE_S
 
 _PAUSE_S = 0.002
 """Some hundred records a second: enough to be caught in the middle, little enough for CI."""
@@ -28,7 +27,7 @@ class SteadyTraffic:
                 "retry.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 1000,
-                "message.timeout.ms": int(DEADLINE_S * 1000),
+                "message.timeout.ms": int(PATIENCE_S * 1000),
             }
         )
         self._topic = topic
@@ -44,7 +43,7 @@ class SteadyTraffic:
     def wait_for_progress(self, count: int = 50) -> None:
         """Until so many more records are acknowledged."""
         goal = len(self.acknowledged) + count
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + PATIENCE_S
         while len(self.acknowledged) < goal:
             assert time.monotonic() < deadline, f"no progress: {len(self.acknowledged)} of {goal}"
             assert not self.errors, self.errors[:3]
@@ -61,7 +60,7 @@ class SteadyTraffic:
         trace: TracebackType | None,
     ) -> None:
         self._is_over.set()
-        self._thread.join(2 * DEADLINE_S)
+        self._thread.join(2 * PATIENCE_S)
 
     def _run(self) -> None:
         while not self._is_over.is_set():
@@ -72,7 +71,7 @@ class SteadyTraffic:
             )
             self._producer.poll(0)
             time.sleep(_PAUSE_S)
-        self._producer.flush(DEADLINE_S)
+        self._producer.flush(PATIENCE_S)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -100,7 +99,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     found: dict[int, list[tuple[int, int]]] = {}
     ended: set[int] = set()
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     while len(ended) < partitions:
         assert time.monotonic() < deadline, f"only {sorted(ended)} could be read to their ends"
         message = consumer.poll(0.2)
@@ -119,10 +118,14 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
     return found
 
 
-def check_nothing_lost_or_doubled(traffic: SteadyTraffic, bootstrap: str, topic: str, n: int) -> None:
+def check_nothing_lost_or_doubled(
+    traffic: SteadyTraffic, bootstrap: str, topic: str, n: int
+) -> None:
     """Every acknowledged record is where it was said to be, once; none is there that was not sent."""
     found = read_all(bootstrap, topic, n)
-    lost = [number for number, at in traffic.acknowledged.items() if at not in found.get(number, [])]
+    lost = [
+        number for number, at in traffic.acknowledged.items() if at not in found.get(number, [])
+    ]
     assert not lost, f"{len(lost)} of {len(traffic.acknowledged)} are lost: {lost[:10]}"
     doubled = {number: at for number, at in found.items() if len(at) > 1}
     assert not doubled, f"{len(doubled)} are there twice: {list(doubled.items())[:5]}"

@@ -152,9 +152,7 @@ def plain_sender(cluster: Cluster, random: Random, *, pause_ms: float) -> Script
     world, router = cluster.world, Router(cluster, "plain", random)
     while not world.is_over:
         facts, partition = world.draw_tp()
-        batch = produce.sample(
-            random, world, topic=facts, partition=partition, may_be_flawed=False
-        )
+        batch = produce.sample(random, world, topic=facts, partition=partition, may_be_flawed=False)
         proc = world.history.new_process()
         record_invocation(world, proc, batch)
         leader = yield from router.leader_of(facts, partition)
