@@ -98,6 +98,10 @@ class Pending:
             self.remove(row)
         return row
 
+    def has_number(self, number: int) -> bool:
+        """Whether somebody still waits for that row's answer."""
+        return number in self._rows
+
     def waiting_for(self, key: PartitionKey) -> list[Row]:
         rows = self._by_partition.get(key)
         return list(rows.values()) if rows else []
