@@ -8,14 +8,18 @@ from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
 from tidelog.broker.state import BrokerState
-from tidelog.controller.controller import Controller
+from tidelog.controller.configs import ELECTION_SETTINGS, decide_defaults
+from tidelog.controller.controller import ClusterRules, Controller
+from tidelog.controller.registry import Registration
 from tidelog.controller.topics import TopicRules
 from tidelog.log.disk import Disk, DiskError, DiskFull
-from tidelog.metadata.image import Image
+from tidelog.metadata.image import Image, Listener
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
 from tidelog.model.clock import Now
+from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from tidelog.model.safeguards import Safeguard
+from tidelog.model.settings import setting_named
 
 CLEAN_MARK = "clean-shutdown"
 ROOT = ""
@@ -43,11 +47,7 @@ def recover(
     except JournalDamaged as damaged:
         raise StartRefused(f"{damaged}; restore {METADATA_DIRECTORY}/ from a copy") from None
     _check_identity(config, image)
-    rules = TopicRules(
-        default_partitions=config.settings.num_partitions,
-        max_partitions=config.settings.max_partitions,
-    )
-    controller = Controller(image, rules, random)
+    controller = make_controller(config, image, random, safeguards=safeguards)
     reports = [f"metadata: {report}" for report in journal.log.damage]
     reports += _register(config, journal, controller, now=now, is_clean=is_clean)
     replicas = Replicas(disk, dict(config.topic_defaults), safeguards=safeguards)
@@ -64,6 +64,33 @@ def recover(
         safeguards=safeguards,
     )
     return state, reports + load_groups(state, now)
+
+
+def make_controller(
+    config: NodeConfig, image: Image, random: Random, *, safeguards: frozenset[Safeguard]
+) -> Controller:
+    """A controller that decides on `image`, by this node's settings."""
+    settings = config.settings
+    rules = TopicRules(
+        default_partitions=settings.num_partitions,
+        max_partitions=settings.max_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        internal_factors={OFFSETS_TOPIC: settings.offsets_topic_replication_factor},
+    )
+    interval_ms = settings.leader_imbalance_check_interval_seconds * 1000
+    cluster = ClusterRules(
+        rebalance_interval_ms=interval_ms if settings.auto_leader_rebalance_enable else None
+    )
+    return Controller(image, rules, random, cluster=cluster, safeguards=safeguards)
+
+
+def election_defaults(config: NodeConfig) -> dict[str, str]:
+    """What this node was given of the settings that all nodes must see alike."""
+    return {
+        name: setting_named(name, "topic").format(config.topic_defaults[name])
+        for name in ELECTION_SETTINGS
+        if name in config.topic_defaults
+    }
 
 
 def load_groups(state: BrokerState, now: Now) -> list[str]:
@@ -123,21 +150,33 @@ def _register(
     """Record this start. Without room for it, an old node still starts: reading must go on, and
     nothing depends on the record but the next start."""
     identity = controller.identify_cluster().records
-    registration = controller.register_node(
-        config.node_id, host=config.host, port=config.port, rack=config.rack
+    registration = controller.start_alone(
+        Registration(
+            config.node_id,
+            listeners=(Listener("PLAINTEXT", config.host, config.port),),
+            rack=config.rack,
+            previous_epoch=_epoch_vouched_for(config, controller.image, is_clean=is_clean),
+        )
     ).records
-    epochs = [] if is_clean else controller.lead_after_crash(config.node_id).records
+    registered, _ = controller.image.replay(registration)
+    defaults = decide_defaults(registered, election_defaults(config)).records
     try:
-        journal.append([*identity, *registration, *epochs], now.wall_ms)
+        offset = journal.append([*identity, *registration, *defaults], now.wall_ms)
         _flush(journal)
         journal.take_committed()
     except DiskFull:
         if identity:
             raise
-        controller.appended(registration)
+        controller.appended(registration[:1])
         return ["the disk is full: serving what is there, writing when there is room"]
-    controller.appended([*identity, *registration, *epochs])
+    controller.appended([*identity, *registration, *defaults], offset)
     return []
+
+
+def _epoch_vouched_for(config: NodeConfig, image: Image, *, is_clean: bool) -> BrokerEpoch:
+    """Of the life that ended with the clean mark: everything it had is there."""
+    known = image.nodes.get(config.node_id)
+    return known.epoch if is_clean and known is not None else NO_BROKER_EPOCH
 
 
 def _flush(journal: Journal) -> None:

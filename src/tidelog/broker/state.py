@@ -148,7 +148,7 @@ class BrokerState:
         except DiskError as error:
             self.fail_storage(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self.controller.appended(decision.records)
+        self.controller.appended(decision.records, offset)
         self.flushing.touch_journal()
         return offset
 

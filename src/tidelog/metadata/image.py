@@ -27,6 +27,8 @@ from tidelog.model.settings import Value, setting_named
 
 __all__ = ["Image", "Listener", "NodeState", "PartitionState", "TopicState"]
 
+_NO_NODE_YET = BrokerEpoch(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Image:
@@ -43,7 +45,7 @@ class Image:
     defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     next_producer_id: int = 0
     partition_count: int = 0
-    last_broker_epoch: BrokerEpoch = BrokerEpoch(0)
+    last_broker_epoch: BrokerEpoch = _NO_NODE_YET
     _unchecked: Unchecked = field(default_factory=Unchecked, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: TopicId) -> TopicState | None:
@@ -75,14 +77,16 @@ class Image:
         text = topic.configs.get(name, self.defaults.get(name))
         return setting.default if text is None else setting.parse(text)
 
-    def min_isr(self, state: PartitionState) -> int:
-        """In-sync replicas below which nothing is committed: never more than there are replicas.
+    def min_isr(self, state: PartitionState, *, replicas: int | None = None) -> int:
+        """In-sync replicas below which nothing is committed: never more than there are replicas,
+        or would be with so many `replicas`.
 
         Leader and controller must agree on it: the one stops committing below, the other then
         takes who leaves the ISR for eligible.
         """
         topic = self.topics[state.name.topic]
-        return min(int(self.topic_value(topic, "min.insync.replicas")), len(state.replicas))
+        count = len(state.replicas) if replicas is None else replicas
+        return min(int(self.topic_value(topic, "min.insync.replicas")), count)
 
     def allows_unclean_election(self, topic: TopicState) -> bool:
         return bool(self.topic_value(topic, "unclean.leader.election.enable"))
