@@ -44,7 +44,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a node says of itself. `previous_epoch` is that of its last life, if it ended cleanly."""
+    """What a node says of itself. `previous_epoch` is that of its last life on this directory."""
 
     node_id: NodeId
     cluster_id: str
@@ -52,6 +52,7 @@ class Identity:
     endpoint: Endpoint
     rack: str | None
     previous_epoch: int = NO_BROKER_EPOCH
+    ended_cleanly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
