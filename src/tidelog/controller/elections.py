@@ -87,9 +87,17 @@ class PartitionChange:
     def remove(self, node_id: NodeId, *, may_have_lost_data: bool) -> None:
         """The node is out of sync; if it may have lost data, it is not eligible either. The only
         replica there is stays eligible whatever happened: waiting would bring nobody better."""
-        self.isr = [each for each in self.isr if each != node_id]
-        if may_have_lost_data and len(self.replicas) > 1:
+        if may_have_lost_data and not self.has_only(node_id):
             self._lost.append(node_id)
+        self.isr = [each for each in self.isr if each != node_id]
+
+    def has_only(self, node_id: NodeId) -> bool:
+        """Whether no other replica ever had a record: those that are just being added have not."""
+        had_records = (*self.isr, *self.elr, *self.last_known_elr)
+        return all(
+            each == node_id or (each in self.adding and each not in had_records)
+            for each in self.replicas
+        )
 
     def record(self) -> PartitionChangeRecord | None:
         """What changes of the partition; None if nothing does."""

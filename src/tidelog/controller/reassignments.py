@@ -194,7 +194,7 @@ def _start(change: PartitionChange, state: PartitionState, target: Sequence[Node
     """The target first, then who is to go. A node that an earlier target was adding, and that has
     nothing yet that anybody may need, goes at once."""
     original = state.original_replicas
-    may_be_needed = (*original, *state.isr, *state.elr)
+    may_be_needed = (*original, *state.isr, *state.elr, *state.last_known_elr)
     going = [node for node in state.replicas if node not in target and node in may_be_needed]
     change.replicas = [*target, *going]
     change.adding = [node for node in target if node not in original]

@@ -156,7 +156,7 @@ def _plan_crashed(
         if node_id not in (*state.isr, *state.elr):
             continue
         change = PartitionChange(image, state, safeguards=safeguards)
-        if len(state.replicas) == 1:
+        if change.has_only(node_id):
             change.must_bump_epoch = True
         else:
             change.remove(node_id, may_have_lost_data=True)
