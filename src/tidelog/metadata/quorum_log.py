@@ -1,14 +1,13 @@
 """The metadata log as the quorum sees it: batches in a log of ours, and snapshots beside it.
 
-A snapshot is a file named after where it ends and by which epoch, as Kafka names them, with a
-checksum in front. It becomes true with its rename; what it replaces is deleted after that.
+A snapshot is a file named after where it ends and by which epoch, as Kafka names them; its content
+is the quorum's and carries a checksum. It becomes true with its rename; what it replaces is deleted
+after that.
 """
 
 from __future__ import annotations
 
 import re
-
-from crc32c import crc32c
 
 from tidelog.log.disk import Disk
 from tidelog.log.log import Log
@@ -18,7 +17,6 @@ from tidelog.quorum import batches
 from tidelog.quorum.batches import Batch
 from tidelog.quorum.ports import EpochEnd, SnapshotId
 
-_CRC_BYTES = 4
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _TEMPORARY = ".tmp"
 
@@ -101,26 +99,14 @@ class MetadataLog:
         if not self._disk.exists(path):
             return None
         file = self._disk.open(path)
-        size = file.size() - _CRC_BYTES
+        size = file.size()
         file.close()
         return size
 
     def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> bytes:
         file = self._disk.open(self._path(snapshot_id))
-        data = file.read(_CRC_BYTES + position, max_bytes)
+        data = file.read(position, max_bytes)
         file.close()
-        return data
-
-    def load_snapshot(self) -> bytes | None:
-        """The newest one whole; `LogDamaged` if it is not what was written."""
-        if self._snapshot_id is None:
-            return None
-        file = self._disk.open(self._path(self._snapshot_id))
-        raw = file.read(0, file.size())
-        file.close()
-        data = raw[_CRC_BYTES:]
-        if crc32c(data) != int.from_bytes(raw[:_CRC_BYTES], "big"):
-            raise LogDamaged(f"the metadata snapshot {self._path(self._snapshot_id)} is damaged")
         return data
 
     def save_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
@@ -137,7 +123,7 @@ class MetadataLog:
         path = self._path(snapshot_id)
         file = self._disk.open(path + _TEMPORARY, create=True)
         file.truncate(0)
-        file.write(0, [crc32c(data).to_bytes(_CRC_BYTES, "big"), data])
+        file.write(0, [data])
         file.sync()
         file.close()
         self._disk.rename(path + _TEMPORARY, path)
