@@ -6,7 +6,7 @@ from random import Random
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
-from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
+from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
 from tidelog.broker.state import BrokerState
 from tidelog.controller.controller import Controller
 from tidelog.controller.topics import TopicRules
@@ -16,6 +16,7 @@ from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
 from tidelog.model.clock import Now
 from tidelog.model.safeguards import Safeguard
+from tidelog.partition.membership import Membership
 
 CLEAN_MARK = "clean-shutdown"
 ROOT = ""
@@ -50,8 +51,13 @@ def recover(
     controller = Controller(image, rules, random)
     reports = [f"metadata: {report}" for report in journal.log.damage]
     reports += _register(config, journal, controller, now=now, is_clean=is_clean)
-    replicas = Replicas(disk, dict(config.topic_defaults), safeguards=safeguards)
-    reports += replicas.open_all(controller.image, clean=is_clean)
+    replicas = Replicas(
+        disk,
+        dict(config.topic_defaults),
+        membership=Membership(config.node_id, replication_settings(config.settings)),
+        safeguards=safeguards,
+    )
+    reports += replicas.open_all(controller.image, clean=is_clean, now_ms=now.monotonic_ms)
     disk.directory(ROOT).sync()
     disk.directory(TOPICS_DIRECTORY).sync()
     state = BrokerState(

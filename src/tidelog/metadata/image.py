@@ -46,6 +46,10 @@ class PartitionState:
     isr: tuple[NodeId, ...]
     leader: NodeId
     leader_epoch: LeaderEpoch
+    partition_epoch: int = 0
+    adding_replicas: tuple[NodeId, ...] = ()
+    removing_replicas: tuple[NodeId, ...] = ()
+    elr: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidelog.model.replica_settings import REPLICA_SETTINGS
 from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
 
 NODE_SETTINGS: tuple[Setting, ...] = (
@@ -250,6 +251,7 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         unit="ms",
         doc="An idempotent producer silent for this long on a partition is forgotten there.",
     ),
+    *REPLICA_SETTINGS,
 )
 
 
@@ -285,3 +287,8 @@ class NodeSettings:
     group_consumer_migration_policy: str
     offsets_retention_check_interval_ms: int
     producer_id_expiration_ms: int
+    replica_lag_time_max_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_selector: str
