@@ -28,7 +28,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.model.safeguards import Safeguard
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 Ask = Callable[[Coordinator, int], Decision]
 Refuse = Callable[[ErrorCode], Any]
@@ -48,7 +48,7 @@ class Question:
 class Shard:
     """One partition's groups, and the replies that wait for it to be committed."""
 
-    def __init__(self, leader: Leader, coordinator: Coordinator) -> None:
+    def __init__(self, leader: Replica, coordinator: Coordinator) -> None:
         self.leader = leader
         self.coordinator = coordinator
         self.outbox: deque[tuple[Offset, list[Reply]]] = deque()
@@ -93,9 +93,9 @@ class Coordinators:
         topics: Topics,
         random: Random,
         *,
-        on_append: Callable[[Leader], None],
+        on_append: Callable[[Replica], None],
         may_write: Callable[[], bool],
-        leader_of: Callable[[int], Leader | None],
+        leader_of: Callable[[int], Replica | None],
         safeguards: frozenset[Safeguard],
     ) -> None:
         self._settings = settings
@@ -106,7 +106,7 @@ class Coordinators:
         self._leader_of = leader_of
         self._safeguards = safeguards
         self._shards: dict[int, Shard] = {}
-        self._by_leader: dict[Leader, Shard] = {}
+        self._by_leader: dict[Replica, Shard] = {}
         self._tickets: dict[int, _Ticket] = {}
         self._gatherings: dict[int, Gathering] = {}
         self._next_ticket = 0
@@ -137,7 +137,7 @@ class Coordinators:
     def loaded_partitions(self) -> list[int]:
         return list(self._shards)
 
-    def try_load(self, leader: Leader, now: Now) -> str | None:
+    def try_load(self, leader: Replica, now: Now) -> str | None:
         """Take up a partition of the offsets topic; gives why it could not be, if so. Then it is
         tried again when one of its groups is asked for."""
         try:
@@ -146,7 +146,7 @@ class Coordinators:
             return str(error)
         return None
 
-    def _load(self, leader: Leader, now: Now) -> None:
+    def _load(self, leader: Replica, now: Now) -> None:
         """Replay the partition's log, then start the clocks."""
         coordinator = Coordinator(
             self._settings, self._random, self._topics, safeguards=self._safeguards
@@ -205,7 +205,7 @@ class Coordinators:
                 waiting.shard.coordinator.abandon(ticket)
         self.update_deadline()
 
-    def advanced(self, leader: Leader) -> None:
+    def advanced(self, leader: Replica) -> None:
         """The leader's watermark moved: replies that waited for it may leave."""
         shard = self._by_leader.get(leader)
         if shard is not None:

@@ -339,13 +339,9 @@ class Node:
         records = state.journal.take_committed()
         if records:
             state.image, delta = state.image.replay(records)
-            gone = [
-                leader
-                for leader in state.replicas.by_key.values()
-                if leader.key.topic_id in delta.removed
-            ]
-            state.flushing.touch_directories(state.replicas.apply(state.image, delta))
-            state.advanced.update(dict.fromkeys(gone))
+            directories = state.replicas.apply(state.image, delta, now_ms=now.monotonic_ms)
+            state.flushing.touch_directories(directories)
+            state.roles_changed()
             effects += [Report("error", text) for text in load_groups(state, now)]
         for row in state.pending.committed(state.journal.committed_offset):
             self._resume(row, now, effects)
@@ -372,7 +368,7 @@ class Node:
         try:
             for leader in list(state.replicas.by_key.values()):
                 if is_clean:
-                    leader.log.close_cleanly()
+                    leader.close_cleanly()
                     state.advanced[leader] = None
             if is_clean:
                 state.journal.log.close_cleanly()

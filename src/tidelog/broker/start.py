@@ -6,7 +6,7 @@ from random import Random
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
-from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
+from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
 from tidelog.broker.state import BrokerState
 from tidelog.controller.configs import ELECTION_SETTINGS, decide_defaults
 from tidelog.controller.controller import ClusterRules, Controller
@@ -20,6 +20,7 @@ from tidelog.model.clock import Now
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import setting_named
+from tidelog.partition.membership import Membership
 
 CLEAN_MARK = "clean-shutdown"
 ROOT = ""
@@ -50,8 +51,13 @@ def recover(
     controller = make_controller(config, image, random, safeguards=safeguards)
     reports = [f"metadata: {report}" for report in journal.log.damage]
     reports += _register(config, journal, controller, now=now, is_clean=is_clean)
-    replicas = Replicas(disk, dict(config.topic_defaults), safeguards=safeguards)
-    reports += replicas.open_all(controller.image, clean=is_clean)
+    replicas = Replicas(
+        disk,
+        dict(config.topic_defaults),
+        membership=Membership(config.node_id, replication_settings(config.settings)),
+        safeguards=safeguards,
+    )
+    reports += replicas.open_all(controller.image, clean=is_clean, now_ms=now.monotonic_ms)
     disk.directory(ROOT).sync()
     disk.directory(TOPICS_DIRECTORY).sync()
     state = BrokerState(

@@ -26,7 +26,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 
 class Sentinel:
@@ -97,32 +97,40 @@ class BrokerState:
         self.producer_ids = range(0)
         self.storage_error: str | None = None
         """Why nothing may be written any more. Set once; only a restart clears it."""
-        self.advanced: dict[Leader, None] = {}
+        self.advanced: dict[Replica, None] = {}
         """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
-        self.touched: dict[Leader, None] = {}
+        self.touched: dict[Replica, None] = {}
         """Leaders that were written, flushed or found damaged since the last housekeeping."""
 
     @property
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
 
-    def _offsets_leader(self, partition: int) -> Leader | None:
+    def _offsets_leader(self, partition: int) -> Replica | None:
         """Of the offsets topic; a log that could not be opened so far is tried again by this."""
         found = self.replicas.find(OFFSETS_TOPIC, partition)
         return None if isinstance(found, ErrorCode) else found
 
-    def wants_flush(self, leader: Leader) -> None:
+    def wants_flush(self, leader: Replica) -> None:
         """Something about the leader's log is to become durable, whatever its flush policy."""
         self.touched[leader] = None
         self.flushing.touch(leader)
 
-    def appended(self, leader: Leader) -> None:
+    def appended(self, leader: Replica) -> None:
         """Something was written to the leader's log: flush it, or let readers know."""
         self.touched[leader] = None
         if leader.waits_for_flush or leader.log.has_new_files:
             self.flushing.touch(leader)
-        if not leader.waits_for_flush:
+        if not leader.waits_for_flush or leader.has_followers:
             self.advanced[leader] = None
+
+    def roles_changed(self) -> None:
+        """Metadata has given partitions another role or in-sync set: who waits is woken, and what
+        a new follower has is flushed, for it may ask for more only then."""
+        for replica in self.replicas.take_changed():
+            self.advanced[replica] = None
+            if replica.follower is not None:
+                self.wants_flush(replica)
 
     def fail_storage(self, error: DiskError) -> None:
         """The disk can't be trusted with another write."""

@@ -489,16 +489,25 @@ class Log:
         if self._beginning.delete_doomed():
             self._is_clean = False
 
-    def apply_retention(self, now_ms: int, consumed_offset: Offset | None = None) -> int:
+    def apply_retention(
+        self,
+        now_ms: int,
+        consumed_offset: Offset | None = None,
+        *,
+        limit_offset: Offset | None = None,
+    ) -> int:
         """Let go of the segments that the settings don't ask to keep; gives how many. They go
-        with the next flushes. `consumed_offset`: see `retention.plan_retention`."""
+        with the next flushes. `limit_offset` is the high watermark: what is not committed stays.
+        `consumed_offset`: see `retention.plan_retention`."""
+        flushed = self.flushed_offset
+        limit_offset = flushed if limit_offset is None else min(limit_offset, flushed)
         first = split_at(self._segments, self._beginning.wanted)
         segments = self._segments[first:]
         plan = plan_retention(
             segments,
             self.settings,
             now_ms=now_ms,
-            limit_offset=self.flushed_offset,
+            limit_offset=limit_offset,
             consumed_offset=consumed_offset,
         )
         is_emptied = self._active.size > 0 and self._beginning.wanted >= self._active.end_offset

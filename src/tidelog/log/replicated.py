@@ -3,9 +3,9 @@ is changed.
 
 They come with their offsets and epochs and are kept as they are, so all of that is checked here:
 the first begins where our log ends, each begins where the one before ends, no epoch falls or is
-newer than the leader's, and every checksum is right. A leader that has been compacted may answer with a
-*filler* (a batch without records, see `compaction`) that begins before our end: the part of it that
-is new to us is all we need.
+newer than the leader's, and every checksum is right. A leader that has been compacted may answer
+with a *filler* (a batch without records, see `compaction`) that begins before our end: the part of
+it that is new to us is all we need.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.model.cluster_settings import CLUSTER_SETTINGS
+from tidelog.model.replica_settings import REPLICA_SETTINGS
 from tidelog.model.setting import INT16_MAX, INT32_MAX, INT64_MAX, Setting
 
 NODE_SETTINGS: tuple[Setting, ...] = (
@@ -283,6 +284,7 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         doc="How often it is looked for leaders that could go back.",
     ),
     *CLUSTER_SETTINGS,
+    *REPLICA_SETTINGS,
 )
 
 
@@ -330,3 +332,8 @@ class NodeSettings:
     broker_heartbeat_interval_ms: int
     replica_fetch_wait_max_ms: int
     broker_rack: str
+    replica_lag_time_max_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_selector: str

@@ -1,0 +1,53 @@
+"""What replicas must know of their own node and of the others: one object for all of a node's.
+
+`has_session` is the node's own doubt: without a live session the cluster may have chosen other
+leaders already, so a leader here acknowledges nothing until it is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelog.metadata.image import NodeState
+from tidelog.model.ids import NodeId
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Kafka's `replica.*` settings that replicas obey."""
+
+    lag_time_max_ms: int = 30_000
+    fetch_max_bytes: int = 1_048_576
+    fetch_response_max_bytes: int = 10_485_760
+    fetch_wait_max_ms: int = 500
+    fetch_min_bytes: int = 1
+    fetch_backoff_ms: int = 1_000
+    request_timeout_ms: int = 30_000
+    selects_by_rack: bool = True
+
+
+class Membership:
+    """`node_id` is us; `broker_epoch` that of our registration; `nodes` as the image has them."""
+
+    def __init__(self, node_id: NodeId, settings: ReplicationSettings | None = None) -> None:
+        self.node_id = node_id
+        self.settings = settings or ReplicationSettings()
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.has_session = True
+        self.nodes: Mapping[NodeId, NodeState] = {}
+
+    def may_be_in_sync(self, node_id: NodeId, broker_epoch: int) -> bool:
+        """It is the incarnation that is registered now: of another one, what it said it had may be
+        gone. A follower that does not tell its epoch (Fetch before v15) is left to the
+        controller."""
+        known = self.nodes.get(node_id)
+        if known is None or getattr(known, "is_fenced", False):
+            return False
+        return broker_epoch in (UNKNOWN_BROKER_EPOCH, known.epoch)
+
+    def rack_of(self, node_id: NodeId) -> str | None:
+        known = self.nodes.get(node_id)
+        return None if known is None else known.rack
