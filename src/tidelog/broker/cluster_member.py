@@ -1,39 +1,32 @@
-"""What a node does because it is not alone: it votes, registers, replicates, and may be controller.
+"""What a node does because it is not alone: votes, registers, replicates, and may be controller.
 
-One object that a `Node` in a cluster has and a node that is alone has not. `settle` is called at the
-end of every step and brings everything to where it can be: committed metadata becomes the image, the
-controller's office is taken or left, followers ask for more.
+One object that a `Node` in a cluster has and a node that is alone has not. `begin` and `settle` frame
+every step: first it is looked whether the session still holds, and at the end everything is brought
+to where it can be: the controller's office is taken or left, followers ask for more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import ControllerLink
 from tidelog.broker.forwarding import Forwarding
-from tidelog.broker.peers import Peers
+from tidelog.broker.last_life import LastLife, note_broker_epoch
+from tidelog.broker.peers import Conversation, Peers
+from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
-from tidelog.broker.state import BrokerState
+from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
-from tidelog.metadata.delta import Delta
+from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now
-from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
-
-
-@dataclass(frozen=True, slots=True)
-class LastLife:
-    """What the disk says of the node's last life."""
-
-    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    ended_cleanly: bool = False
+from tidelog.quorum.translation import METADATA_TOPIC_ID, request_from_wire
 
 
 class ClusterMember:
@@ -45,6 +38,7 @@ class ClusterMember:
         state: BrokerState,
         journal: QuorumJournal,
         peers: Peers,
+        disk: Disk,
         *,
         voters: dict[NodeId, Endpoint],
         incarnation: UUID,
@@ -54,12 +48,19 @@ class ClusterMember:
         self._state = state
         self.journal = journal
         self._peers = peers
+        self._disk = disk
         self._voters = voters
+        self._noted_epoch = NO_BROKER_EPOCH
+        self.reports: list[str] = []
+        """What the operator should know."""
         self._office: LeaderEpoch | None = None
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
-        self.replication = Replication(
-            state, peers, self.link, state.replicas.membership, endpoint_of=self.endpoint_of
+        self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
+        journal.connect(
+            endpoint_of=self.endpoint_of,
+            answer=state.complete,
+            want_flush=state.flushing.touch_journal,
         )
         settings = config.settings
         self.registration = Registration(
@@ -95,6 +96,19 @@ class ClusterMember:
         return None if leader_id is None else self.endpoint_of(leader_id)
 
     @property
+    def controller_id(self) -> NodeId | None:
+        return self.journal.leader_id
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.registration.broker_epoch
+
+    def ask_controller(
+        self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
+    ) -> bool:
+        return self.link.ask(now, request, timeout_ms=timeout_ms, conversation=conversation)
+
+    @property
     def is_serving(self) -> bool:
         return self.registration.stage is Stage.SERVING
 
@@ -123,21 +137,32 @@ class ClusterMember:
         if controller is not None and deadline_ms is not None and now.monotonic_ms >= deadline_ms:
             self._record(controller.tick(now.monotonic_ms), now)
 
+    def begin(self, now: Now) -> None:
+        """The beginning of a step: time may have passed, and the session with it."""
+        self._watch_session(now)
+
     def settle(self, now: Now) -> None:
         """The end of a step, after committed metadata has become the image."""
+        self._watch_registration(now)
         self._watch_office(now)
         self._watch_session(now)
         self.replication.settle(now)
 
-    def followed(self, delta: Delta) -> None:
-        """The image has changed."""
-        self._state.replicas.membership.nodes = self._state.image.nodes
-        self.replication.follow(delta.partitions)
-
-    def leave(self, now: Now) -> bool:
-        """Go in peace: what this node leads moves first. Whether there is nothing to wait for."""
+    def leave(self, now: Now) -> None:
+        """Go in peace: what this node leads moves first."""
         self.registration.leave(now)
+
+    @property
+    def has_left(self) -> bool:
         return self.registration.stage is Stage.LEFT
+
+    # --- the quorum's own requests --------------------------------------------------------------
+
+    def receive(self, call: Call, request: Any) -> Sentinel:
+        """A question to this node's replica of the metadata log; answered when it is."""
+        number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
+        self.journal.receive(call.now, number, request_from_wire(request))
+        return PARKED
 
     # --- the controller's office ----------------------------------------------------------------
 
@@ -147,7 +172,7 @@ class ClusterMember:
             return
         if self._office is not None:
             self._state.active_controller = None
-            self._state.fail_metadata_waits(now)
+            self._state.has_lost_office = True
         self._office = epoch
         if epoch is not None:
             self._take_office(now)
@@ -155,36 +180,78 @@ class ClusterMember:
     def _take_office(self, now: Now) -> None:
         state = self._state
         image, _ = state.image.replay(self.journal.read_uncommitted())
-        controller = make_controller(
-            self._config, image, state.random, safeguards=state.safeguards
-        )
+        controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
         state.active_controller = controller
         controller.begin(now.monotonic_ms, self.journal.last_offset)
         self._record(controller.identify_cluster(), now)
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
 
-    def _record(self, decision: Decision[Any], now: Now) -> Any | ErrorCode:
-        return self._state.commit(decision, now) if decision.records else None
+    def _record(self, decision: Decision[Any], now: Now) -> None:
+        """If it can't be recorded now, it is decided again: by the next tick, or the next
+        controller."""
+        if decision.records:
+            self._state.commit(decision, now)
 
     # --- the session ----------------------------------------------------------------------------
 
     def _watch_session(self, now: Now) -> None:
         """A leader without a session acknowledges nothing: others may lead by now."""
-        membership = self._state.replicas.membership
-        membership.broker_epoch = self.registration.broker_epoch
+        replicas = self._state.replicas
         has_session = self.registration.may_lead(now.monotonic_ms)
-        if has_session == membership.has_session:
-            return
-        membership.has_session = has_session
-        for replica in self._state.replicas.by_key.values():
-            if replica.leader is not None and replica.leader.session_changed():
-                self._state.advanced[replica] = None
+        if has_session != replicas.membership.has_session:
+            replicas.session_changed(is_alive=has_session)
+            self._state.roles_changed()
+
+    def _watch_registration(self, now: Now) -> None:
+        """A broker epoch is written down before it is used; once let in, the node may lead."""
+        registration, replicas = self.registration, self._state.replicas
+        epoch = BrokerEpoch(registration.broker_epoch)
+        if epoch != self._noted_epoch:
+            try:
+                note_broker_epoch(self._disk, epoch)
+            except DiskFull:
+                return
+            except DiskError as error:
+                self._state.fail_storage(error)
+                return
+            self._noted_epoch = replicas.membership.broker_epoch = epoch
+        if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
+            self.reports += replicas.let_in(now.monotonic_ms)
+            self._state.roles_changed()
 
     def describe(self) -> dict[str, object]:
         return {
             **self.registration.describe(),
             "controller": self.journal.leader_id,
             "quorum": self.journal.describe(),
-            "replication": self.replication.describe(),
             "calls": self._peers.describe(),
         }
+
+
+class QuorumWait(Wait):
+    """The quorum answers by the row's number, and keeps the time itself."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def resume(self, now: Now, *, is_expired: bool) -> Any | None:
+        return CLOSE if is_expired else None
+
+    def describe(self) -> str:
+        return f"{self._name} waits for the quorum"
+
+
+_QUORUM_APIS = frozenset((52, 53, 54, 55, 59, 80, 81))
+"""Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, FetchSnapshot, AddRaftVoter,
+RemoveRaftVoter."""
+
+_FETCH = 1
+
+
+def is_for_quorum(api_key: int, request: Any) -> bool:
+    """About the metadata log, and not about a topic."""
+    if api_key != _FETCH:
+        return api_key in _QUORUM_APIS
+    return any(topic.topic_id == METADATA_TOPIC_ID for topic in request.topics)

@@ -50,6 +50,7 @@ class Shard:
 
     def __init__(self, leader: Replica, coordinator: Coordinator) -> None:
         self.leader = leader
+        self.leader_epoch = leader.leader_epoch
         self.coordinator = coordinator
         self.outbox: deque[tuple[Offset, list[Reply]]] = deque()
 
@@ -129,13 +130,24 @@ class Coordinators:
             partition = self.partition_for(question.group_id)
         if partition not in self._shards:
             leader = self._leader_of(partition)
-            if leader is not None:
-                self.try_load(leader, now)
+            if leader is None or leader.leader is None:
+                return ErrorCode.NOT_COORDINATOR
+            self.try_load(leader, now)
         shard = self._shards.get(partition)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard is None else shard
 
     def loaded_partitions(self) -> list[int]:
         return list(self._shards)
+
+    def let_go_of_old(self, replica: Replica) -> None:
+        """The replica's role may be another one: groups that are not ours any more, or ours anew,
+        are forgotten, and who waits for them is sent to look for their coordinator."""
+        shard = self._by_leader.get(replica)
+        if shard is None:
+            return
+        if replica.leader is None or shard.leader_epoch != replica.leader_epoch:
+            self._forget(shard, ErrorCode.NOT_COORDINATOR)
+            self.update_deadline()
 
     def try_load(self, leader: Replica, now: Now) -> str | None:
         """Take up a partition of the offsets topic; gives why it could not be, if so. Then it is
@@ -254,14 +266,18 @@ class Coordinators:
 
     def _start_over(self, shard: Shard, now: Now) -> None:
         """A decision could not be written: back to what the log says."""
+        self._forget(shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if shard.leader.leader is not None:
+            self.try_load(shard.leader, now)
+
+    def _forget(self, shard: Shard, error: ErrorCode) -> None:
         del self._shards[shard.leader.key.partition]
         del self._by_leader[shard.leader]
         for ticket, waiting in list(self._tickets.items()):
             if waiting.shard is shard:
                 del self._tickets[ticket]
-                refusal = waiting.question.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                refusal = waiting.question.refuse(error)
                 self._receive(waiting.gathering, waiting.index, refusal)
-        self.try_load(shard.leader, now)
 
     def refuse_all(self) -> None:
         """Nothing can be written any more: nobody waits for a reply that won't come."""

@@ -89,6 +89,11 @@ class Report:
 
 
 @dataclass(slots=True, frozen=True)
+class Announce:
+    """Clients may come: a node that is alone says so at its start, a member once it is let in."""
+
+
+@dataclass(slots=True, frozen=True)
 class Stop:
     """The node is done and its state is on disk."""
 
@@ -101,6 +106,7 @@ Effect = (
     | StartFlush
     | CallPeer
     | HangUp
+    | Announce
     | Report
     | Stop
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tidelog.broker.effects import StartFlush
 from tidelog.log.disk import Syncable
 from tidelog.log.log import FlushTicket
-from tidelog.metadata.journal import Journal
+from tidelog.metadata.journal import MetadataJournal
 from tidelog.model.ids import PartitionKey
 from tidelog.partition.replica import Replica
 
@@ -48,7 +48,7 @@ class Flushing:
         for directory in directories:
             self._directories[directory.path] = directory
 
-    def start(self, journal: Journal) -> StartFlush | None:
+    def start(self, journal: MetadataJournal) -> StartFlush | None:
         """The next round, unless one is under way or there is nothing to flush."""
         if self.under_way is not None:
             return None

@@ -9,11 +9,12 @@ quorum wants to say to other nodes goes through `Peers`; what they ask of it com
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tidelog.broker.peers import Peers, Then
 from tidelog.log.log import FlushTicket, Log
 from tidelog.metadata.image import Image
+from tidelog.metadata.journal import NotController
 from tidelog.metadata.quorum_log import MetadataLog
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
 from tidelog.metadata.snapshot import decode_image, encode_image
@@ -49,43 +50,26 @@ SNAPSHOT_RECORDS = 20_000
 _REQUEST_TIMEOUT_MS = 2_000.0
 
 
-class NotController(Exception):
-    """A decision was to be written by a node that is not, or no longer, the controller."""
-
-
-class Office(Protocol):
-    """Who is told that this node is the controller now, or no longer."""
-
-    def taken(self, now: Now, epoch: LeaderEpoch) -> None: ...
-
-    def left(self, now: Now) -> None: ...
-
-
 class QuorumJournal:
-    """See the module's text. `endpoint_of` knows where voters and other nodes are."""
+    """See the module's text. To be connected before it is used."""
 
     def __init__(
         self,
         quorum: Quorum,
         metadata_log: MetadataLog,
         peers: Peers,
-        *,
-        endpoint_of: Callable[[NodeId], Endpoint | None],
-        answer: Callable[[int, Any], None],
-        want_flush: Callable[[], None],
     ) -> None:
         self._quorum = quorum
         self._log = metadata_log
         self._peers = peers
-        self._endpoint_of = endpoint_of
-        self._answer = answer
-        self._want_flush = want_flush
+        self._endpoint_of: Callable[[NodeId], Endpoint | None] = _nowhere
+        self._answer: Callable[[int, Any], None] = _to_nobody
+        self._want_flush: Callable[[], None] = _never
         self._asked: dict[Ticket, Request] = {}
         self._applied = metadata_log.start_offset
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
         self.leader_id: NodeId | None = None
-        self.office: Office | None = None
 
     # --- as any journal -------------------------------------------------------------------------
 
@@ -106,6 +90,10 @@ class QuorumJournal:
     @property
     def last_offset(self) -> Offset:
         return Offset(self._log.end_offset - 1)
+
+    @property
+    def epoch(self) -> LeaderEpoch:
+        return self._quorum.epoch
 
     @property
     def is_active(self) -> bool:
@@ -160,8 +148,17 @@ class QuorumJournal:
 
     # --- the quorum -----------------------------------------------------------------------------
 
-    def start(self, now: Now) -> None:
-        self.tick(now)
+    def connect(
+        self,
+        *,
+        endpoint_of: Callable[[NodeId], Endpoint | None],
+        answer: Callable[[int, Any], None],
+        want_flush: Callable[[], None],
+    ) -> None:
+        """Before the first step: where other nodes are, how rows are answered, who flushes."""
+        self._endpoint_of = endpoint_of
+        self._answer = answer
+        self._want_flush = want_flush
 
     def next_deadline(self) -> float | None:
         return self._quorum.next_deadline()
@@ -207,19 +204,14 @@ class QuorumJournal:
             elif isinstance(effect, LoadSnapshot):
                 self._restored = decode_image(effect.state)
                 self._applied = effect.snapshot_id.end_offset
-            elif isinstance(effect, TakeOffice) and self.office is not None:
-                self.office.taken(now, effect.epoch)
-            elif isinstance(effect, LeaveOffice) and self.office is not None:
-                self.office.left(now)
-            else:
+            else:  # what is committed, and whether we have office, is looked up
                 assert isinstance(effect, ApplyCommitted | TakeOffice | LeaveOffice)
 
     def _send(self, now: Now, effect: SendRequest) -> None:
         number, request = effect.number, effect.request
         endpoint = self._endpoint_of(effect.destination)
         if endpoint is None:
-            self._later.append(number)
-            return
+            return  # the quorum's own timeout tells it
         self._peers.call(
             endpoint,
             "quorum",
@@ -236,3 +228,15 @@ class QuorumJournal:
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()
         return None if state is None else decode_image(state)
+
+
+def _nowhere(node_id: NodeId) -> Endpoint | None:
+    raise AssertionError("the journal is not connected")
+
+
+def _to_nobody(number: int, response: Any) -> None:
+    raise AssertionError("the journal is not connected")
+
+
+def _never() -> None:
+    raise AssertionError("the journal is not connected")

@@ -49,6 +49,7 @@ def replication_settings(settings: NodeSettings) -> ReplicationSettings:
         lag_time_max_ms=settings.replica_lag_time_max_ms,
         fetch_max_bytes=settings.replica_fetch_max_bytes,
         fetch_response_max_bytes=settings.replica_fetch_response_max_bytes,
+        fetch_wait_max_ms=settings.replica_fetch_wait_max_ms,
         fetch_backoff_ms=settings.replica_fetch_backoff_ms,
         selects_by_rack=settings.replica_selector == "rack",
     )
@@ -74,6 +75,8 @@ class Replicas:
         self.by_name: dict[TopicPartition, Replica] = {}
         self.image = Image()
         """As of the last `apply`."""
+        self.opens_clean = False
+        """The logs that are there were closed cleanly."""
         self._unopened: dict[PartitionKey, tuple[TopicState, PartitionState]] = {}
         self._crashed_in: dict[PartitionKey, LeaderEpoch] = {}
         self._changed: dict[Replica, None] = {}
@@ -149,7 +152,7 @@ class Replicas:
             return [] if replica is None else self._move_away(topic, replica)
         if replica is None:
             try:
-                self._changed[self._open(topic, state, clean=False)] = None
+                self._changed[self._open(topic, state, clean=self.opens_clean)] = None
             except DiskError:
                 self._unopened[state.key] = (topic, state)
             return []
@@ -165,6 +168,17 @@ class Replicas:
             self._stirred[replica] = None
             if self._check_ms is None:
                 self._check_ms = self._now_ms + self.membership.settings.lag_time_max_ms / 2
+
+    def let_in(self, now_ms: float) -> list[str]:
+        """The cluster has let this node in: it may lead what the image says, and knows all there is
+        to know about the directories it finds. Gives what the operator should know."""
+        self.membership.may_lead = True
+        self.opens_clean = False
+        for replica in self.by_key.values():
+            if replica.was_let_in(now_ms):
+                self._changed[replica] = None
+                self._place(replica)
+        return self._sweep(self.image)
 
     def session_changed(self, *, is_alive: bool) -> None:
         """The node has lost its session with the cluster, or has one again."""

@@ -7,8 +7,7 @@ followed from it; proposals for in-sync sets travel together, one request at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 from tidelog.broker.controller_link import ControllerLink
 from tidelog.broker.peers import Peers, Then
@@ -17,9 +16,8 @@ from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, NodeId, PartitionKey, TopicId
-from tidelog.partition.fetcher import Fetcher, SendFetch
+from tidelog.partition.fetcher import SendFetch
 from tidelog.partition.isr import ProposeIsr
-from tidelog.partition.membership import Membership
 from tidelog.wire.messages import alter_partition as wire
 from tidelog.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tidelog.wire.messages.fetch import FetchResponse
@@ -30,127 +28,89 @@ _FETCH_GRACE_MS = 1_500.0
 
 
 class Replication:
-    """All partitions of this node that somebody else leads, or follows."""
+    """What `Replicas` wants sent, and what comes of it."""
 
     def __init__(
         self,
         state: BrokerState,
         peers: Peers,
         link: ControllerLink,
-        membership: Membership,
         *,
         endpoint_of: Callable[[NodeId], Endpoint | None],
     ) -> None:
         self._state = state
+        self._replicas = state.replicas
+        self._membership = state.replicas.membership
         self._peers = peers
         self._link = link
-        self._membership = membership
         self._endpoint_of = endpoint_of
-        self._fetchers: dict[NodeId, Fetcher] = {}
-        self._sources: dict[PartitionKey, NodeId] = {}
         self._is_proposing = False
-        self._check_ms = 0.0
-
-    # --- following the metadata -----------------------------------------------------------------
-
-    def follow(self, keys: Iterable[PartitionKey]) -> None:
-        """The roles of these partitions may be others now."""
-        for key in keys:
-            source = self._sources.pop(key, None)
-            if source is not None:
-                self._fetchers[source].remove(key)
-            replica = self._state.replicas.by_key.get(key)
-            if replica is None or replica.follower is None:
-                continue
-            source = replica.follower.source
-            fetcher = self._fetchers.get(source)
-            if fetcher is None:
-                fetcher = self._fetchers[source] = Fetcher(source, self._membership)
-            fetcher.add(replica.follower)
-            self._sources[key] = source
-
-    # --- time -----------------------------------------------------------------------------------
+        self._unsent: list[ProposeIsr] = []
 
     def next_deadline(self) -> float | None:
-        deadlines = [fetcher.next_deadline() for fetcher in self._fetchers.values()]
-        return min((at for at in deadlines if at is not None), default=self._check_ms)
+        return self._replicas.next_deadline()
 
     def settle(self, now: Now) -> None:
         """The end of every step: ask for what may be asked for, and say who keeps up."""
-        if self._state.node_is_read_only:
-            return
-        for fetcher in self._fetchers.values():
-            fetcher.tick(now.monotonic_ms)
-            request = fetcher.next_request(now.monotonic_ms)
-            if request is not None:
-                self._fetch(now, fetcher, request)
-        if now.monotonic_ms >= self._check_ms:
-            self._check_ms = now.monotonic_ms + self._membership.settings.lag_time_max_ms / 4
-            self._propose(now, self._state.replicas.by_key)
-        elif self._state.heard_of:
-            heard_of, self._state.heard_of = self._state.heard_of, {}
-            self._propose(now, [replica.key for replica in heard_of])
+        following = self._replicas.following
+        following.tick(now.monotonic_ms)
+        if not self._state.node_is_read_only:
+            for fetch in following.next_fetches(now.monotonic_ms):
+                self._fetch(now, fetch)
+        self._unsent += self._replicas.take_proposals(now.monotonic_ms)
+        if self._unsent and not self._is_proposing:
+            self._propose(now)
 
     # --- fetching -------------------------------------------------------------------------------
 
-    def _fetch(self, now: Now, fetcher: Fetcher, sent: SendFetch) -> None:
-        endpoint = self._endpoint_of(sent.source)
+    def _fetch(self, now: Now, fetch: SendFetch) -> None:
+        endpoint = self._endpoint_of(fetch.source)
         if endpoint is None:
-            fetcher.failed(now.monotonic_ms, sent.number)
+            self._replicas.following.failed(now.monotonic_ms, fetch)
             return
         settings = self._membership.settings
         self._peers.call(
             endpoint,
             "data",
-            sent.request,
+            fetch.request,
             deadline_ms=now.monotonic_ms + settings.fetch_wait_max_ms + _FETCH_GRACE_MS,
             conversation=Then(
-                lambda then, response: self._fetched(then, fetcher, sent.number, response),
-                lambda then, reason: fetcher.failed(then.monotonic_ms, sent.number),
+                lambda then, response: self._fetched(then, fetch, response),
+                lambda then, reason: self._replicas.following.failed(then.monotonic_ms, fetch),
             ),
         )
 
-    def _fetched(self, now: Now, fetcher: Fetcher, number: int, response: FetchResponse) -> None:
+    def _fetched(self, now: Now, fetch: SendFetch, response: FetchResponse) -> None:
         state = self._state
         try:
-            fetched = fetcher.answered(now, number, response, _NO_NAMES)
+            fetched = self._replicas.following.answered(now, fetch, response)
         except DiskError as error:
             state.fail_storage(error)
             return
         for key in fetched.written:
-            replica = state.replicas.by_key.get(key)
+            replica = self._replicas.by_key.get(key)
             if replica is not None:
-                state.touched[replica] = None
-                state.flushing.touch(replica)
+                state.wants_flush(replica)
         for key in fetched.moved:
-            replica = state.replicas.by_key.get(key)
+            replica = self._replicas.by_key.get(key)
             if replica is not None:
                 state.advanced[replica] = None
 
     # --- the in-sync sets -----------------------------------------------------------------------
 
-    def _propose(self, now: Now, keys: Iterable[PartitionKey]) -> None:
-        if self._is_proposing or self._link.endpoint is None:
-            self._check_ms = min(self._check_ms, now.monotonic_ms + 50.0)
-            return
-        proposals: list[ProposeIsr] = []
-        for key in keys:
-            replica = self._state.replicas.by_key.get(key)
-            leader = None if replica is None else replica.leader
-            proposal = None if leader is None else leader.propose(now.monotonic_ms)
-            if proposal is not None:
-                proposals.append(proposal)
-        if not proposals:
-            return
+    def _propose(self, now: Now) -> None:
+        proposals, self._unsent = self._unsent, []
         self._is_proposing = self._link.ask(
             now,
             self._request(proposals),
             timeout_ms=_PROPOSAL_TIMEOUT_MS,
             conversation=Then(
                 lambda then, response: self._proposed(then, proposals, response),
-                lambda then, reason: self._settle_proposals(then, proposals, {}),
+                lambda then, reason: self._answered(then, proposals, {}),
             ),
         )
+        if not self._is_proposing:
+            self._answered(now, proposals, {})
 
     def _request(self, proposals: list[ProposeIsr]) -> AlterPartitionRequest:
         topics: dict[TopicId, wire.TopicData] = {}
@@ -184,27 +144,14 @@ class Replication:
         }
         if response.error_code is not ErrorCode.NONE:
             errors = {proposal.key: response.error_code for proposal in proposals}
-        self._settle_proposals(now, proposals, errors)
+        self._answered(now, proposals, errors)
 
-    def _settle_proposals(
+    def _answered(
         self, now: Now, proposals: list[ProposeIsr], errors: dict[PartitionKey, ErrorCode]
     ) -> None:
         """A proposal that nothing was said about may have been accepted."""
         self._is_proposing = False
         for proposal in proposals:
-            replica = self._state.replicas.by_key.get(proposal.key)
-            if replica is None or replica.leader is None:
-                continue
             error = errors.get(proposal.key, ErrorCode.NETWORK_EXCEPTION)
-            if replica.leader.isr_answered(proposal, error, now.monotonic_ms):
-                self._state.advanced[replica] = None
-
-    def describe(self) -> list[dict[str, Any]]:
-        return [
-            {"source": node_id, "partitions": len(fetcher), "is_asking": fetcher.is_asking}
-            for node_id, fetcher in self._fetchers.items()
-        ]
-
-
-_NO_NAMES: dict[str, TopicId] = {}
-"""Nodes speak of topics by id."""
+            self._replicas.isr_answered(proposal, error, now.monotonic_ms)
+        self._state.roles_changed()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.last_life import ROOT, take_clean_mark
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
 from tidelog.broker.state import BrokerState
@@ -12,7 +13,7 @@ from tidelog.controller.configs import ELECTION_SETTINGS, decide_defaults
 from tidelog.controller.controller import ClusterRules, Controller
 from tidelog.controller.registry import Registration
 from tidelog.controller.topics import TopicRules
-from tidelog.log.disk import Disk, DiskError, DiskFull
+from tidelog.log.disk import Disk, DiskFull
 from tidelog.metadata.image import Image, Listener
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
@@ -21,9 +22,6 @@ from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import setting_named
 from tidelog.partition.membership import Membership
-
-CLEAN_MARK = "clean-shutdown"
-ROOT = ""
 
 
 class StartRefused(Exception):
@@ -39,7 +37,7 @@ def recover(
     safeguards: frozenset[Safeguard],
 ) -> tuple[BrokerState, list[str]]:
     """The state as the disk has it, and what the operator should know."""
-    is_clean = _take_clean_mark(disk)
+    is_clean = take_clean_mark(disk)
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
     journal = Journal.open(disk, clean=is_clean, safeguards=safeguards)
@@ -110,35 +108,13 @@ def load_groups(state: BrokerState, now: Now) -> list[str]:
     loaded = coordinators.loaded_partitions()
     for partition in topic.partitions:
         leader = state.replicas.by_key.get(partition.key)
-        if leader is None or partition.key.partition in loaded:
+        if leader is None or leader.leader is None or partition.key.partition in loaded:
             continue
         trouble = coordinators.try_load(leader, now)
         if trouble is not None:
             reports.append(f"{leader.name}: its groups can't be served yet: {trouble}")
     coordinators.partitions = len(topic.partitions)
     return reports
-
-
-def write_clean_mark(disk: Disk) -> bool:
-    """The last act of a clean stop. False if the disk would not take it."""
-    try:
-        mark = disk.open(CLEAN_MARK, create=True)
-        mark.write(0, [b"clean\n"])
-        mark.sync()
-        mark.close()
-        disk.directory(ROOT).sync()
-    except DiskError:
-        return False
-    return True
-
-
-def _take_clean_mark(disk: Disk) -> bool:
-    """Whether the last stop was clean. From here on it is not, until the next clean stop."""
-    if not disk.exists(CLEAN_MARK):
-        return False
-    disk.delete(CLEAN_MARK)
-    disk.directory(ROOT).sync()
-    return True
 
 
 def _check_identity(config: NodeConfig, image: Image) -> None:
@@ -167,7 +143,7 @@ def _register(
     registered, _ = controller.image.replay(registration)
     defaults = decide_defaults(registered, election_defaults(config)).records
     try:
-        offset = journal.append([*identity, *registration, *defaults], now.wall_ms)
+        offset = journal.append([*identity, *registration, *defaults], now)
         _flush(journal)
         journal.take_committed()
     except DiskFull:

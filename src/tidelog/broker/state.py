@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tidelog.broker.cluster_place import Alone, ClusterPlace
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Slot
 from tidelog.broker.coordinators import Coordinators
@@ -20,7 +21,7 @@ from tidelog.controller.decision import Decision
 from tidelog.groups.settings import GroupSettings
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.metadata.image import Image
-from tidelog.metadata.journal import Journal
+from tidelog.metadata.journal import MetadataJournal, NotController
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
@@ -66,9 +67,9 @@ class BrokerState:
         self,
         config: NodeConfig,
         *,
-        journal: Journal,
+        journal: MetadataJournal,
         image: Image,
-        controller: Controller,
+        controller: Controller | None,
         replicas: Replicas,
         random: Random,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
@@ -77,7 +78,10 @@ class BrokerState:
         self.journal = journal
         self.image = image
         """Committed facts only."""
-        self.controller = controller
+        self.active_controller = controller
+        """There is one here while this node is the controller."""
+        self.safeguards = safeguards
+        self.cluster: ClusterPlace = Alone(config.node_id)
         self.replicas = replicas
         self.random = random
         self.pending = Pending()
@@ -99,8 +103,24 @@ class BrokerState:
         """Why nothing may be written any more. Set once; only a restart clears it."""
         self.advanced: dict[Replica, None] = {}
         """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
+        self.has_lost_office = False
+        """This node was the controller and is not any more: its decisions may never be committed."""
+        self.image_waits_due = False
+        """Something that rows waiting for the image want to know."""
+        self.completed: list[tuple[int, Any]] = []
+        """Rows in `Pending` whose answer has come from elsewhere."""
         self.touched: dict[Replica, None] = {}
         """Leaders that were written, flushed or found damaged since the last housekeeping."""
+
+    @property
+    def controller(self) -> Controller:
+        """Of requests that come here only on the controller."""
+        assert self.active_controller is not None, "this node is not the controller"
+        return self.active_controller
+
+    def complete(self, number: int, response: Any) -> None:
+        """The answer to the row of that number, whoever gave it."""
+        self.completed.append((number, response))
 
     @property
     def node_is_read_only(self) -> bool:
@@ -129,6 +149,7 @@ class BrokerState:
         a new follower has is flushed, for it may ask for more only then."""
         for replica in self.replicas.take_changed():
             self.advanced[replica] = None
+            self.coordinators.let_go_of_old(replica)
             if replica.follower is not None:
                 self.wants_flush(replica)
 
@@ -143,6 +164,8 @@ class BrokerState:
         A decision without records was made on facts that may not be committed themselves: it is
         true once they are.
         """
+        if self.active_controller is None:
+            return ErrorCode.NOT_CONTROLLER
         if not decision.records and self.journal.last_offset < self.journal.committed_offset:
             return self.journal.last_offset
         if self.node_is_read_only:
@@ -150,13 +173,16 @@ class BrokerState:
         if not decision.records:
             return self.journal.last_offset
         try:
-            offset = self.journal.append(decision.records, now.wall_ms)
+            offset = self.journal.append(decision.records, now)
+        except NotController:
+            return ErrorCode.NOT_CONTROLLER
         except DiskFull:
             return ErrorCode.KAFKA_STORAGE_ERROR
         except DiskError as error:
             self.fail_storage(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self.controller.appended(decision.records, offset)
+        if self.active_controller is not None:
+            self.active_controller.appended(decision.records, offset)
         self.flushing.touch_journal()
         return offset
 

@@ -37,6 +37,9 @@ class Membership:
         self.settings = settings or ReplicationSettings()
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.has_session = True
+        self.may_lead = True
+        """False from the start of a member of a cluster until it is let in: until then it may
+        believe in a leadership that ended with its last life."""
         self.nodes: Mapping[NodeId, NodeState] = {}
 
     def may_be_in_sync(self, node_id: NodeId, broker_epoch: int) -> bool:

@@ -106,10 +106,17 @@ class Replica:
     def _take_role(self, now_ms: float) -> None:
         state, me = self.state, self._membership.node_id
         self.stopped()
-        if state.leader == me and state.leader_epoch > self._crashed_in:
+        may_lead = self._membership.may_lead and state.leader_epoch > self._crashed_in
+        if state.leader == me and may_lead:
             self.became_leader(now_ms)
         elif state.leader not in (me, NO_NODE) and me in state.replicas:
             self.became_follower()
+
+    def was_let_in(self, now_ms: float) -> bool:
+        """The node may lead from now on. Whether this replica does."""
+        if self.state.leader == self._membership.node_id and self.leader is None:
+            self._take_role(now_ms)
+        return self.leader is not None
 
     def became_leader(self, now_ms: float) -> None:
         self.leader = Leader(

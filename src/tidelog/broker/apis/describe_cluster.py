@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE
 from tidelog.wire.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -20,7 +21,9 @@ def handle(
     response = DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
         cluster_id=image.cluster_id,
-        controller_id=state.config.node_id,
+        controller_id=NO_NODE
+        if state.cluster.controller_id is None
+        else state.cluster.controller_id,
         brokers=[],
     )
     if request.endpoint_type != _BROKERS:
