@@ -27,6 +27,7 @@ from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.quorum.translation import METADATA_TOPIC_ID, request_from_wire
+from tidelog.wire.errors import DecodeError
 
 
 class ClusterMember:
@@ -160,8 +161,12 @@ class ClusterMember:
 
     def receive(self, call: Call, request: Any) -> Sentinel:
         """A question to this node's replica of the metadata log; answered when it is."""
+        try:
+            question = request_from_wire(request)
+        except DecodeError:
+            return CLOSE
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
-        self.journal.receive(call.now, number, request_from_wire(request))
+        self.journal.receive(call.now, number, question)
         return PARKED
 
     # --- the controller's office ----------------------------------------------------------------

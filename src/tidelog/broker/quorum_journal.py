@@ -43,6 +43,7 @@ from tidelog.quorum.events import (
 from tidelog.quorum.messages import Request
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import request_to_wire, response_from_wire, response_to_wire
+from tidelog.wire.errors import DecodeError
 
 SNAPSHOT_RECORDS = 20_000
 """Committed records after which the image is kept as a snapshot and the log begins anew."""
@@ -65,7 +66,6 @@ class QuorumJournal:
         self._endpoint_of: Callable[[NodeId], Endpoint | None] = _nowhere
         self._answer: Callable[[int, Any], None] = _to_nobody
         self._want_flush: Callable[[], None] = _never
-        self._asked: dict[Ticket, Request] = {}
         self._applied = metadata_log.start_offset
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
@@ -173,7 +173,6 @@ class QuorumJournal:
 
     def receive(self, now: Now, number: int, request: Request) -> None:
         """A question of another node; the answer goes to the row of that number."""
-        self._asked[Ticket(number)] = request
         self._step(now, RequestReceived(Ticket(number), request))
 
     def resign(self, now: Now) -> None:
@@ -195,8 +194,7 @@ class QuorumJournal:
             if isinstance(effect, SendRequest):
                 self._send(now, effect)
             elif isinstance(effect, SendResponse):
-                request = self._asked.pop(effect.ticket)
-                self._answer(effect.ticket, response_to_wire(request, effect.response))
+                self._answer(effect.ticket, response_to_wire(effect.response))
             elif isinstance(effect, FlushLog):
                 self._want_flush()
             elif isinstance(effect, AnnounceLeader):
@@ -218,9 +216,7 @@ class QuorumJournal:
             request_to_wire(request),
             deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
             conversation=Then(
-                lambda then, answer: self._step(
-                    then, ResponseReceived(number, response_from_wire(request, answer))
-                ),
+                lambda then, answer: self._step(then, _received(number, answer)),
                 lambda then, reason: self._step(then, RequestFailed(number)),
             ),
         )
@@ -228,6 +224,13 @@ class QuorumJournal:
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()
         return None if state is None else decode_image(state)
+
+
+def _received(number: int, answer: Any) -> Event:
+    try:
+        return ResponseReceived(number, response_from_wire(answer))
+    except DecodeError:
+        return RequestFailed(number)
 
 
 def _nowhere(node_id: NodeId) -> Endpoint | None:
