@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 from uuid import UUID
 
 from tidelog.controller.controller import ClusterRules, Controller
@@ -56,7 +57,7 @@ class ControllerDriver:
         """Of the newest record."""
         return Offset(len(self.log) - 1)
 
-    def commit(self, decision: Decision[object]) -> Delta:
+    def commit(self, decision: Decision[Any]) -> Delta:
         """Records travel as bytes, as they do in the log."""
         before = self.image
         records = [decode_record(encode_record(record)) for record in decision.records]

@@ -25,7 +25,7 @@ from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now
-from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
+from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.quorum.translation import METADATA_TOPIC_ID, request_from_wire
 from tidelog.wire.errors import DecodeError
 
@@ -97,8 +97,9 @@ class ClusterMember:
         return None if leader_id is None else self.endpoint_of(leader_id)
 
     @property
-    def controller_id(self) -> NodeId | None:
-        return self.journal.leader_id
+    def told_controller_id(self) -> NodeId:
+        leader_id = self.journal.leader_id
+        return NO_NODE if leader_id is None else leader_id
 
     @property
     def broker_epoch(self) -> int:

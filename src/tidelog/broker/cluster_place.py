@@ -1,4 +1,4 @@
-"""A node's place in its cluster, as the API handlers see it: who the controller is, and how to ask."""
+"""A node's place in its cluster, as the API handlers see it: who the controller is, how to ask it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ class ClusterPlace(Protocol):
     """What handlers may want to know."""
 
     @property
-    def controller_id(self) -> NodeId | None: ...
+    def told_controller_id(self) -> NodeId:
+        """What clients are told: `NO_NODE` while nobody is known to be the controller."""
+        ...
 
     @property
     def broker_epoch(self) -> int: ...
@@ -32,7 +34,7 @@ class Alone:
         self._node_id = node_id
 
     @property
-    def controller_id(self) -> NodeId | None:
+    def told_controller_id(self) -> NodeId:
         return self._node_id
 
     @property

@@ -98,11 +98,14 @@ def decide_start_alone(
 def decide_unregister(
     image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
 ) -> Decision[ErrorCode]:
-    """The node is gone for good. It stays in the replicas of what it kept, so that people see what
-    is to be moved; but in no ISR and no ELR, since nobody could tell a successor from it."""
+    """The node is gone for good: one that is alive is refused. It stays in the replicas of what it
+    kept, so that people see what is to be moved; but in no ISR and no ELR, since nobody could tell
+    a successor from it."""
     node = image.nodes.get(node_id)
     if node is None:
         return Decision([], ErrorCode.BROKER_ID_NOT_REGISTERED)
+    if not node.is_fenced:
+        return Decision([], ErrorCode.INVALID_REQUEST)
     record = UnregisterNodeRecord(node_id=node_id, epoch=node.epoch)
     after, _ = image.replay([record])
     gone = plan_departure(after, node_id, may_have_lost_data=True, safeguards=safeguards)

@@ -84,16 +84,20 @@ class Sessions:
     def appended(self, delta: Delta, offset: Offset) -> None:
         """Records are in the log, the last of them at `offset`."""
         for node_id, node in delta.nodes.items():
+            session = self._rows.get(node_id)
+            if session is None:
+                continue
             if node.after is None:
-                self._rows.pop(node_id, None)
+                del self._rows[node_id]
             elif node.before is None or node.before.epoch != node.after.epoch:
-                self._rows.setdefault(node_id, Session(0.0)).must_reach = offset
+                session.must_reach = offset
             elif node.after.is_shutting_down and not node.before.is_shutting_down:
-                self._rows.setdefault(node_id, Session(0.0)).moved_at = offset
+                session.moved_at = offset
 
     def has_session(self, node_id: NodeId, now_ms: float) -> bool:
+        """Of whom nothing can be known (nobody has told this controller to begin), yes."""
         session = self._rows.get(node_id)
-        return session is not None and now_ms < session.deadline_ms
+        return session is None or now_ms < session.deadline_ms
 
     def expired(self, image: Image, now_ms: float) -> list[NodeId]:
         """Nodes that count as alive, and were not heard of for too long."""

@@ -71,6 +71,14 @@ class Image:
     def usable_nodes(self) -> list[NodeState]:
         return [self.nodes[node_id] for node_id in sorted(self.nodes) if self.is_usable(node_id)]
 
+    def offline_replicas(self, state: PartitionState) -> list[NodeId]:
+        """Replicas on nodes that are not there now."""
+        return [
+            node_id
+            for node_id in state.replicas
+            if node_id not in self.nodes or self.nodes[node_id].is_fenced
+        ]
+
     def topic_value(self, topic: TopicState, name: str) -> Value:
         """A topic's setting as the whole cluster sees it: the topic's own, or the default."""
         setting = setting_named(name, "topic")

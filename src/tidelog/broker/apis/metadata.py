@@ -9,10 +9,10 @@ from __future__ import annotations
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.topics import TopicSpec
-from tidelog.metadata.image import TopicState
+from tidelog.metadata.image import Image, PartitionState, TopicState
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, NO_TOPIC_ID, TopicId
+from tidelog.model.ids import NO_LEADER, NO_TOPIC_ID, TopicId
 from tidelog.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -153,7 +153,7 @@ def _respond(
 ) -> MetadataResponse:
     image = state.image
     if request.topics is None:
-        topics = [_describe(topic) for topic in image.topics.values()]
+        topics = [_describe(image, topic) for topic in image.topics.values()]
     else:
         # Each topic once: answering repeats would let a small request ask for gigabytes.
         asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
@@ -164,11 +164,10 @@ def _respond(
                 node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
             for node in image.nodes.values()
+            if not node.is_fenced
         ],
         cluster_id=image.cluster_id,
-        controller_id=NO_NODE
-        if state.cluster.controller_id is None
-        else state.cluster.controller_id,
+        controller_id=state.cluster.told_controller_id,
         topics=topics,
     )
 
@@ -184,7 +183,7 @@ def _answer(
         topic = state.image.topic_by_id(topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
-        return _describe(topic)
+        return _describe(state.image, topic)
     return MetadataResponseTopic(
         error_code=unknown,
         name=asked.name,
@@ -193,19 +192,23 @@ def _answer(
     )
 
 
-def _describe(topic: TopicState) -> MetadataResponseTopic:
+def _describe(image: Image, topic: TopicState) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=state.key.partition,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-            )
-            for state in topic.partitions
-        ],
+        partitions=[_partition(image, state) for state in topic.partitions],
+    )
+
+
+def _partition(image: Image, state: PartitionState) -> MetadataResponsePartition:
+    has_leader = state.leader != NO_LEADER
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=state.key.partition,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=list(image.offline_replicas(state)),
     )
