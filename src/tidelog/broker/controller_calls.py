@@ -18,7 +18,7 @@ COMMIT_TIMEOUT_MS = 30_000
 
 def active_controller(state: BrokerState) -> Controller | None:
     """The cluster's controller, if it is this node; else the answer is NOT_CONTROLLER."""
-    return state.controller
+    return state.active_controller
 
 
 def answer_once_committed(

@@ -25,10 +25,14 @@ from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, Broke
 from tidelog.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    Feature,
     Listener,
 )
 
 NO_BROKER_EPOCH = -1
+RECOVERED = "tidelog.recovered"
+"""The feature a node names that did not stop cleanly: it has what was flushed, and no more."""
+
 _PLAINTEXT = 0
 
 
@@ -138,7 +142,7 @@ class Registration:
             listeners=[
                 Listener(name="PLAINTEXT", host=host, port=port, security_protocol=_PLAINTEXT)
             ],
-            features=[],
+            features=[] if identity.ended_cleanly else [Feature(RECOVERED, 1, 1)],
             rack=identity.rack,
             previous_broker_epoch=identity.previous_epoch,
         )

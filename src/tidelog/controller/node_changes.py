@@ -6,7 +6,7 @@ which the node has changed already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tidelog.controller.elections import Election, PartitionChange
 from tidelog.metadata.image import Image, PartitionState
@@ -15,12 +15,25 @@ from tidelog.model.ids import NO_LEADER, NodeId
 from tidelog.model.safeguards import Safeguard
 
 
+Losses = Callable[[PartitionState], bool]
+"""Whether a node may have lost records of a partition."""
+
+
+def nothing_lost(state: PartitionState) -> bool:
+    return False
+
+
+def all_lost(state: PartitionState) -> bool:
+    return True
+
+
 def plan_departure(
-    image: Image, node_id: NodeId, *, may_have_lost_data: bool, safeguards: frozenset[Safeguard]
+    image: Image, node_id: NodeId, *, losses: Losses, safeguards: frozenset[Safeguard]
 ) -> Iterator[MetadataRecord]:
-    """The node leaves every ISR, and others lead what it led; if it may have lost data, it is
-    eligible nowhere."""
+    """The node leaves every ISR, and others lead what it led; where it may have lost data, it is
+    not eligible either."""
     for state in image.partitions():
+        may_have_lost_data = losses(state)
         concerns = node_id in state.isr or (may_have_lost_data and node_id in state.elr)
         if concerns:
             change = PartitionChange(image, state, safeguards=safeguards)
@@ -59,7 +72,7 @@ def plan_fencing(
     after, _ = image.replay([fenced])
     return [
         fenced,
-        *plan_departure(after, node_id, may_have_lost_data=False, safeguards=safeguards),
+        *plan_departure(after, node_id, losses=nothing_lost, safeguards=safeguards),
     ]
 
 
@@ -82,7 +95,7 @@ def plan_shutdown(
     after, _ = image.replay([leaving])
     return [
         leaving,
-        *plan_departure(after, node_id, may_have_lost_data=False, safeguards=safeguards),
+        *plan_departure(after, node_id, losses=nothing_lost, safeguards=safeguards),
     ]
 
 

@@ -1,11 +1,13 @@
 """Nodes of the cluster: registering at each start, and leaving for good.
 
 A registration gets the next broker epoch, and the node is fenced until it has caught up with the
-metadata. The node may vouch for its logs with `previous_epoch`: the epoch it had when it stopped
-cleanly, everything on disk. If that is the last epoch the cluster knows of it, it stays eligible
-where it was. Otherwise it may have lost records (a crash, a wiped or an old directory), and is
-removed from every ISR and ELR until it has fetched again; only where it is the one replica there
-is, it goes on, because nobody else will ever have more.
+metadata. The node may vouch for its logs with `previous_epoch`: the epoch it had when it last ran
+on this directory. If that is the last epoch the cluster knows of it, it stays eligible where it was:
+after a clean stop everywhere, after a crash (`has_crashed`) where records count only once they are
+flushed, since a crash takes nothing that counted. Otherwise it may have lost records (a wiped or an
+old directory, records that counted unflushed), and is removed from the ISR and ELR until it has
+fetched again; only where it is the one replica there is, it goes on, because nobody else will ever
+have more.
 """
 
 from __future__ import annotations
@@ -15,8 +17,14 @@ from uuid import UUID
 
 from tidelog.controller.decision import Decision
 from tidelog.controller.elections import PartitionChange
-from tidelog.controller.node_changes import plan_arrival, plan_departure
-from tidelog.metadata.image import Image, Listener, NodeState
+from tidelog.controller.node_changes import (
+    Losses,
+    all_lost,
+    nothing_lost,
+    plan_arrival,
+    plan_departure,
+)
+from tidelog.metadata.image import Image, Listener, NodeState, PartitionState
 from tidelog.metadata.records import (
     ListenerRecord,
     MetadataRecord,
@@ -29,6 +37,9 @@ from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 NO_INCARNATION: UUID = NO_TOPIC_ID
 
+FLUSH_POLICY = "flush.policy"
+FLUSHED_FIRST = "ack"
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -40,6 +51,7 @@ class Registration:
     rack: str | None = None
     incarnation_id: UUID = NO_INCARNATION
     previous_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    has_crashed: bool = False
     cluster_id: str = ""
 
 
@@ -70,7 +82,7 @@ def decide_register(
     gone = plan_departure(
         after,
         asked.node_id,
-        may_have_lost_data=not _has_all_it_had(asked, known, safeguards),
+        losses=_losses(after, asked, known, safeguards),
         safeguards=safeguards,
     )
     return Decision([record, *gone], RegistrationOutcome(epoch=BrokerEpoch(record.epoch)))
@@ -108,7 +120,7 @@ def decide_unregister(
         return Decision([], ErrorCode.INVALID_REQUEST)
     record = UnregisterNodeRecord(node_id=node_id, epoch=node.epoch)
     after, _ = image.replay([record])
-    gone = plan_departure(after, node_id, may_have_lost_data=True, safeguards=safeguards)
+    gone = plan_departure(after, node_id, losses=all_lost, safeguards=safeguards)
     return Decision([record, *gone], ErrorCode.NONE)
 
 
@@ -149,6 +161,26 @@ def _has_all_it_had(
     if Safeguard.CLEAN_MARK not in safeguards:
         return True
     return known is not None and asked.previous_epoch == known.epoch
+
+
+def _losses(
+    image: Image,
+    asked: Registration,
+    known: NodeState | None,
+    safeguards: frozenset[Safeguard],
+) -> Losses:
+    """Where the node may have less than the cluster counts on. After a crash on the directory that
+    is known, that is where records count before they are flushed."""
+    if not _has_all_it_had(asked, known, safeguards):
+        return all_lost
+    if not asked.has_crashed or Safeguard.CLEAN_MARK not in safeguards:
+        return nothing_lost
+
+    def was_unflushed(state: PartitionState) -> bool:
+        topic = image.topics[state.name.topic]
+        return topic.configs.get(FLUSH_POLICY, FLUSHED_FIRST) != FLUSHED_FIRST
+
+    return was_unflushed
 
 
 def _plan_crashed(

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    Announce,
     CallPeer,
     CloseConnection,
     Effect,
@@ -135,8 +136,10 @@ class Service:
         )
         self._is_flushing = False
         self._is_stopping = False
+        self._is_told_to_stop = False
         self._is_broken = False
         self.stopped: asyncio.Future[None] = loop.create_future()
+        self.on_ready: Callable[[], None] | None = None
         self.listener = _listen(loop, options, self._on_connection)
         self._node = make_node(self._node_config(), options.data_dir)
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
@@ -147,6 +150,7 @@ class Service:
             StartFlush: self._flush,
             CallPeer: self._peers.call,
             HangUp: self._peers.hang_up,
+            Announce: self._announce,
             Report: self._report,
             Stop: self._stop,
         }
@@ -169,6 +173,12 @@ class Service:
         would succeed, since the kernel reports such an error once."""
         self._is_stopping = True
         if not self._is_flushing:
+            self._tell_to_stop()
+
+    def _tell_to_stop(self) -> None:
+        """Once. A member of a cluster takes its time over it, and goes on flushing meanwhile."""
+        if not self._is_told_to_stop:
+            self._is_told_to_stop = True
             self._step(StopRequested())
 
     def wake(self) -> None:
@@ -245,7 +255,7 @@ class Service:
         self._is_flushing = False
         self._step(event)
         if self._is_stopping:
-            self._step(StopRequested())
+            self._tell_to_stop()
 
     def _arm_timer(self) -> None:
         deadline_ms = self._node.next_deadline()
@@ -292,9 +302,14 @@ class Service:
             connection.resume()
 
     def _flush(self, effect: StartFlush) -> None:
-        if not self._is_stopping:  # the stop flushes everything itself
+        if self._is_told_to_stop or not self._is_stopping:  # a stop flushes everything itself
             self._is_flushing = True
             self._flusher.flush(effect)
+
+    def _announce(self, effect: Announce) -> None:
+        """In the loop's next turn: at a start the listener does not listen yet."""
+        if self.on_ready is not None:
+            self._loop.call_soon(self.on_ready)
 
     def _report(self, effect: Report) -> None:
         log.log(_LEVELS[effect.level], "%s", effect.text)
@@ -327,9 +342,9 @@ class Service:
 async def run_service(service: Service, *, on_ready: Callable[[], None]) -> None:
     """From the start to the end of a service; `on_ready` is called once clients may connect."""
     asyncio.get_running_loop().set_exception_handler(service.on_defect)
+    service.on_ready = on_ready
     try:
         service.start()
-        on_ready()
         await service.stopped
     finally:
         service.shut_down()

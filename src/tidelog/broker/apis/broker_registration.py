@@ -1,12 +1,13 @@
 """BrokerRegistration: a node has started, and gets the broker epoch of this life.
 
-The directories and features a node announces are not used: every node has one directory, and all
-speak the same metadata.
+The directories a node announces are not used: every node has one. Of the features only one is ours:
+a node that is back from a crash says so (`RECOVERED`).
 """
 
 from __future__ import annotations
 
 from tidelog.broker.controller_calls import active_controller, answer_once_committed
+from tidelog.broker.registration import RECOVERED
 from tidelog.broker.state import BrokerState, Call, Sentinel
 from tidelog.controller.registry import Registration
 from tidelog.metadata.image import Listener
@@ -33,6 +34,7 @@ def handle(
         rack=request.rack,
         incarnation_id=request.incarnation_id,
         previous_epoch=BrokerEpoch(request.previous_broker_epoch),
+        has_crashed=any(feature.name == RECOVERED for feature in request.features),
         cluster_id=request.cluster_id,
     )
     decision = controller.register(asked, now_ms=call.now.monotonic_ms)

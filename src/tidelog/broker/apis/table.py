@@ -43,6 +43,7 @@ from tidelog.broker.apis import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum_alone,
     sync_group,
     unregister_broker,
 )
@@ -82,6 +83,11 @@ HANDLERS: dict[int, Handler] = {
     46: list_partition_reassignments.handle,
     47: offset_delete.handle,
     56: alter_partition.handle,
+    52: quorum_alone.refuse,
+    53: quorum_alone.refuse,
+    54: quorum_alone.refuse,
+    55: quorum_alone.describe,
+    59: quorum_alone.refuse,
     60: describe_cluster.handle,
     61: describe_producers.handle,
     62: broker_registration.handle,
@@ -91,6 +97,8 @@ HANDLERS: dict[int, Handler] = {
     68: consumer_group_heartbeat.handle,
     69: consumer_group_describe.handle,
     75: describe_topic_partitions.handle,
+    80: quorum_alone.refuse_voter,
+    81: quorum_alone.refuse_voter,
 }
 
 assert HANDLERS.keys() == SERVED.keys()

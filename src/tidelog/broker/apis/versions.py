@@ -55,7 +55,12 @@ _ROWS = (
     ServedApi(45, "AlterPartitionReassignments", 0, 1),
     ServedApi(46, "ListPartitionReassignments", 0, 0),
     ServedApi(47, "OffsetDelete", 0, 0),
+    ServedApi(52, "Vote", 0, 2, is_advertised=False),
+    ServedApi(53, "BeginQuorumEpoch", 0, 1, is_advertised=False),
+    ServedApi(54, "EndQuorumEpoch", 0, 1, is_advertised=False),
+    ServedApi(55, "DescribeQuorum", 0, 2),
     ServedApi(56, "AlterPartition", 2, 3, is_advertised=False),
+    ServedApi(59, "FetchSnapshot", 0, 1, is_advertised=False),
     ServedApi(60, "DescribeCluster", 0, 2),
     ServedApi(61, "DescribeProducers", 0, 0),
     ServedApi(62, "BrokerRegistration", 0, 4, is_advertised=False),
@@ -65,6 +70,8 @@ _ROWS = (
     ServedApi(68, "ConsumerGroupHeartbeat", 0, 1),
     ServedApi(69, "ConsumerGroupDescribe", 0, 1),
     ServedApi(75, "DescribeTopicPartitions", 0, 0),
+    ServedApi(80, "AddRaftVoter", 0, 1),
+    ServedApi(81, "RemoveRaftVoter", 0, 0),
 )
 
 SERVED: dict[int, ServedApi] = {row.key: row for row in _ROWS}
