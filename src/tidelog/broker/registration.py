@@ -33,6 +33,7 @@ NO_BROKER_EPOCH = -1
 RECOVERED = "tidelog.recovered"
 """The feature a node names that did not stop cleanly: it has what was flushed, and no more."""
 
+_RECOVERED_FEATURE = Feature(name=RECOVERED, min_supported_version=1, max_supported_version=1)
 _PLAINTEXT = 0
 
 
@@ -142,7 +143,7 @@ class Registration:
             listeners=[
                 Listener(name="PLAINTEXT", host=host, port=port, security_protocol=_PLAINTEXT)
             ],
-            features=[] if identity.ended_cleanly else [Feature(RECOVERED, 1, 1)],
+            features=[] if identity.ended_cleanly else [_RECOVERED_FEATURE],
             rack=identity.rack,
             previous_broker_epoch=identity.previous_epoch,
         )

@@ -83,7 +83,8 @@ def make_controller(
     )
     interval_ms = settings.leader_imbalance_check_interval_seconds * 1000
     cluster = ClusterRules(
-        rebalance_interval_ms=interval_ms if settings.auto_leader_rebalance_enable else None
+        session_timeout_ms=settings.broker_session_timeout_ms,
+        rebalance_interval_ms=interval_ms if settings.auto_leader_rebalance_enable else None,
     )
     return Controller(image, rules, random, cluster=cluster, safeguards=safeguards)
 

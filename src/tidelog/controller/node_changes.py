@@ -14,7 +14,6 @@ from tidelog.metadata.records import MetadataRecord, NodeChangeRecord
 from tidelog.model.ids import NO_LEADER, NodeId
 from tidelog.model.safeguards import Safeguard
 
-
 Losses = Callable[[PartitionState], bool]
 """Whether a node may have lost records of a partition."""
 

@@ -52,6 +52,7 @@ class Fetcher:
         self._number = 0
         self._timeout_ms: float | None = None
         self._ready_ms = -inf
+        self._waits_for_flush = False
 
     def __len__(self) -> int:
         return len(self._followers)
@@ -73,7 +74,8 @@ class Fetcher:
         if self.is_asking or now_ms < self._ready_ms:
             return None
         due = [follower for follower in self._followers.values() if follower.ready_ms <= now_ms]
-        if not due or not all(follower.is_settled for follower in due):
+        self._waits_for_flush = not all(follower.is_settled for follower in due)
+        if not due or self._waits_for_flush:
             return None
         topics: dict[TopicId, FetchTopic] = {}
         self._asked = {}
@@ -158,6 +160,8 @@ class Fetcher:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         if self._timeout_ms is not None:
             return self._timeout_ms
+        if self._waits_for_flush:
+            return None
         waiting = [follower.ready_ms for follower in self._followers.values()]
         if not waiting:
             return None

@@ -15,6 +15,7 @@ from typing import Literal
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    Announce,
     CallPeer,
     CloseConnection,
     Effect,
@@ -40,7 +41,7 @@ from tidelog.broker.events import (
 from tidelog.broker.node import Node
 from tidelog.broker.start import StartRefused
 from tidelog.log.disk import DiskError
-from tidelog.model.ids import ConnectionId, Endpoint
+from tidelog.model.ids import ConnectionId, Endpoint, NodeId
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
 from tidelog.sim.disk import FlushTicket, SimDisk
@@ -106,6 +107,7 @@ class Host:
         self.steps = 0
         self.flush_stall_ms = 0.0
         self.is_reachable = True
+        self.is_announced = False
         self._backlog: list[Event] | None = None
         self.is_flushing = False
         self.reports: list[str] = []
@@ -116,8 +118,13 @@ class Host:
         self._faults_of_lives: dict[int, Counter[str]] = {}
         self.on_death: list[Callable[[CrashKind | None], None]] = []
         self.on_start: list[Callable[[], None]] = []
+        self.after_step: list[Callable[[Host], None]] = []
 
     # --- lives -----------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._options.config.node_id
 
     @property
     def endpoint(self) -> Endpoint:
@@ -187,7 +194,8 @@ class Host:
         self._trace.say("stop", f"life {life.number} is asked to stop")
         self.stopped_lives.append(life.number)
         self.deliver(StopRequested())
-        assert self.life is not life, "the node did not stop when asked to"
+        if self._backlog is None and not self._options.config.is_member:
+            assert self.life is not life, "the node did not stop when asked to"
 
     def _end_life(self) -> None:
         life = self.life
@@ -274,6 +282,8 @@ class Host:
     def _after_step(self, life: Life) -> None:
         if self.steps % self._options.validate_every == 0:
             life.node.validate()
+            for watcher in self.after_step:
+                watcher(self)
         deadline = life.node.next_deadline()
         if deadline is None or deadline == life.tick_due_ms:
             return
@@ -317,6 +327,8 @@ class Host:
                 life.links.hang_up(effect)
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
+            elif isinstance(effect, Announce):
+                self.is_announced = True
             elif isinstance(effect, Stop):
                 for watcher in self.on_death:
                     watcher(None)

@@ -111,7 +111,7 @@ def test_replaying_in_parts_gives_the_same_facts_as_at_once(sizes: list[int]) ->
 class TestJournal:
     def test_records_are_committed_once_flushed_and_replayed_at_start(self, tmp_path: Path) -> None:
         journal = Journal.open(FileDisk(tmp_path), clean=False)
-        last = journal.append(CREATED, 1_700_000_000_000)
+        last = journal.append(CREATED, NOW)
         assert journal.take_committed() == []
         ticket = journal.flush_ticket()
         assert ticket is not None
@@ -125,7 +125,7 @@ class TestJournal:
     def test_a_damaged_journal_is_not_guessed_at(self, tmp_path: Path) -> None:
         journal = Journal.open(FileDisk(tmp_path), clean=False)
         for _ in range(3):
-            journal.append(CREATED, 1_700_000_000_000)
+            journal.append(CREATED, NOW)
         journal.log.close_cleanly()
         path = tmp_path / DIRECTORY / "00000000000000000000.log"
         data = bytearray(path.read_bytes())

@@ -1,8 +1,8 @@
 """What must be true of the nodes' own state, whatever clients see: the I properties.
 
-Looked at after every few steps, with the eyes of somebody who sees all nodes at once. What was once
-committed is remembered for ever (`true watermark`), each offset with the epoch that wrote it, so that
-a leader which lost it, or a member of the in-sync set without it, is found at once.
+Looked at after every few steps, with the eyes of somebody who sees all nodes at once. How far a
+partition was ever committed is remembered (`true_watermark`), so that a leader which has lost some of
+it, or a member of the in-sync set without it, is found at once.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from tidelog.broker.node import Node
 from tidelog.log.log import Log
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionKey
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionKey
 from tidelog.partition.replica import Replica
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
+from tidelog.wire.batch import iter_batches
+
+NO_RECORDS = Offset(0)
 
 
 @dataclass(slots=True)
 class _Facts:
     """Of one partition, over all time."""
 
-    true_watermark: Offset = Offset(0)
-    leader_epoch: LeaderEpoch = LeaderEpoch(-1)
-    partition_epoch: int = -1
+    true_watermark: Offset = NO_RECORDS
+    leader_epoch: LeaderEpoch = NO_EPOCH
     leaders: dict[LeaderEpoch, NodeId] = field(default_factory=dict)
     watermarks: dict[LeaderEpoch, Offset] = field(default_factory=dict)
 
@@ -46,9 +48,9 @@ class Invariants:
 
     def _look(self, host: Host) -> None:
         """At what the node that has just stepped may have changed."""
-        if host.life is None or not host.life.node.is_started:
+        if host.life is None:
             return
-        node_id, node = host.endpoint_id, host.life.node
+        node_id, node = host.node_id, host.life.node
         for replica in node.state.replicas.by_key.values():
             facts = self._facts.setdefault(replica.key, _Facts())
             if replica.leader is not None:
@@ -84,7 +86,7 @@ class Invariants:
         """I17: what is committed has survived a flush on every member of the in-sync set."""
         for member in replica.state.isr:
             host = self._cluster.hosts[member]
-            if host.life is None or not host.life.node.is_started:
+            if host.life is None:
                 continue
             held = host.life.node.state.replicas.by_key.get(replica.key)
             if held is not None and held.log.flushed_offset < watermark:
@@ -103,7 +105,7 @@ class Invariants:
         """I7: whoever may be elected has everything that was ever committed."""
         for member in (*state.isr, *state.elr):
             host = self._cluster.hosts.get(member)
-            if host is None or host.life is None or not host.life.node.is_started:
+            if host is None or host.life is None:
                 continue
             held = host.life.node.state.replicas.by_key.get(state.key)
             if held is not None and held.log.log_end_offset < facts.true_watermark:
@@ -129,7 +131,7 @@ class Invariants:
                 return f"node {node_id} is down"
             node = host.life.node
             if not node.is_serving:
-                return f"node {node_id} does not serve: {node.describe_place()}"
+                return f"node {node_id} does not serve: {node.describe().get('cluster')}"
             versions.add(node.state.journal.committed_offset)
             for state in node.state.image.partitions():
                 if state.leader < 0 or sorted(state.isr) != sorted(state.replicas):
@@ -186,5 +188,6 @@ def _bytes_of(log: Log) -> bytes:
         assert not isinstance(span, ErrorCode)
         data = span.read()
         parts.append(data)
-        offset = log.next_batch_offset(offset, data)
+        for header, _ in iter_batches(memoryview(data)):
+            offset = Offset(header.next_offset)
     return b"".join(parts)
