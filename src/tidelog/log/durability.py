@@ -138,7 +138,7 @@ class Durability:
             self._flushed_at = (active.base_offset, active.size)
         if self._flushed_at is None or not self._mark_file.is_settled:
             return
-        segment_base, position = self._flushed_at
+        segment_base, _ = self._flushed_at
         start = min(start, self.flushed_offset)
         last = self.mark
         if (
