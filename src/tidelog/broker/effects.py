@@ -95,7 +95,9 @@ class Announce:
 
 @dataclass(slots=True, frozen=True)
 class Stop:
-    """The node is done and its state is on disk."""
+    """The node is done. Without a `failure` its state is on disk, else the next start recovers."""
+
+    failure: str | None = None
 
 
 Effect = (

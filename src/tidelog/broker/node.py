@@ -279,6 +279,8 @@ class Node:
         state = self.state
         if self._member is not None:
             self._settle_member(now, self._member, effects)
+            if self._is_stopped:
+                return
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
         self._wake(now, effects)
@@ -290,6 +292,9 @@ class Node:
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
+        if member.journal.failure is not None:
+            self._give_up(member.journal.failure, effects)
+            return
         self._apply_committed(now, effects)
         member.settle(now)
         self._apply_committed(now, effects)
@@ -462,6 +467,13 @@ class Node:
         elif self._leave_by_ms is None:
             self._leave_by_ms = now.monotonic_ms + _LEAVING_MS
             member.leave(now)
+
+    def _give_up(self, why: str, effects: list[Effect]) -> None:
+        """A member that can't keep its promises to the others must be gone before it breaks one."""
+        self._is_stopped = True
+        effects.append(
+            Stop(f"the metadata log can't be written ({why}): see to the disk, then start again")
+        )
 
     def _finish_leaving(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """When the cluster lets it go, or does not answer; and no flush is under way."""

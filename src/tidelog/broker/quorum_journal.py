@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidelog.broker.peers import Peers, Then
+from tidelog.log.disk import DiskError
 from tidelog.log.log import FlushTicket, Log
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import NotController
@@ -70,6 +71,8 @@ class QuorumJournal:
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
         self.leader_id: NodeId | None = None
+        self.failure: str | None = None
+        """Why the quorum can't go on here: the node must stop."""
 
     # --- as any journal -------------------------------------------------------------------------
 
@@ -186,8 +189,17 @@ class QuorumJournal:
         return self._quorum.describe()
 
     def _step(self, now: Now, event: Event) -> None:
+        """If the disk won't take a vote or a record, the step did not happen to anybody else, and
+        this replica can't go on: what it believes is no longer what its disk says."""
+        if self.failure is not None:
+            return
         self._log.now_ms = now.wall_ms
-        self._carry_out(now, self._quorum.step(now.monotonic_ms, event))
+        try:
+            effects = self._quorum.step(now.monotonic_ms, event)
+        except DiskError as error:
+            self.failure = str(error) or type(error).__name__
+            return
+        self._carry_out(now, effects)
 
     def _carry_out(self, now: Now, effects: list[Effect]) -> None:
         for effect in effects:

@@ -315,8 +315,12 @@ class Service:
         log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _stop(self, effect: Stop) -> None:
-        if not self.stopped.done():
+        if self.stopped.done():
+            return
+        if effect.failure is None:
             self.stopped.set_result(None)
+        else:
+            self.stopped.set_exception(ServeError(effect.failure))
 
     def shut_down(self) -> None:
         """After the node has stopped: let go of sockets and the thread."""

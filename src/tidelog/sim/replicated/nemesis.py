@@ -28,11 +28,12 @@ class Nemesis:
         self.is_over = False
 
     def supervise(self, host: Host) -> Script[None]:
-        """Start the node whenever it is down."""
-        while not self.is_over:
+        """Start the node whenever it is down: also when all is healed, one that was asked to stop
+        may only just have done so."""
+        while True:
             if not host.is_up:
-                yield Pause(self._random.uniform(0.0, 600.0))
-                if not self.is_over and not host.is_up:
+                yield Pause(0.0 if self.is_over else self._random.uniform(0.0, 600.0))
+                if not host.is_up:
                     host.start()
             yield Pause(30.0)
 
