@@ -96,7 +96,7 @@ class Registration:
         return self.stage in (Stage.SERVING, Stage.LEAVING) and now_ms < self.lease_until_ms
 
     def next_deadline(self) -> float | None:
-        return self._due_ms
+        return None if self.stage is Stage.LEFT else self._due_ms
 
     def tick(self, now: Now) -> None:
         """Speak up if it is time."""

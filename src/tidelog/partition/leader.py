@@ -35,6 +35,10 @@ from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
 from tidelog.partition.progress import Progress
 
 
+ARRIVAL_MS = 1_000
+"""So long the watermark waits for the next fetch of a follower that is about to be in sync."""
+
+
 class FollowerFetch(NamedTuple):
     """What a follower says with a fetch of one partition."""
 
@@ -54,6 +58,7 @@ class Leader:
         "_is_flushed_first",
         "_membership",
         "_min_isr",
+        "_now_ms",
         "_safeguards",
         "ended",
         "epoch_start_offset",
@@ -90,6 +95,7 @@ class Leader:
         self.is_internal = state.name.topic.startswith("__")
         self._membership = membership
         self._safeguards = safeguards
+        self._now_ms = now_ms
         self.epoch_start_offset = log.log_end_offset
         known = min(high_watermark, log.log_end_offset)
         self.high_watermark = max(known, log.log_start_offset)
@@ -189,10 +195,26 @@ class Leader:
                 if node != self._membership.node_id:
                     known = self.progress.get(node)
                     end = min(end, NO_OFFSET if known is None else known.fetch_offset)
+            if len(self.isr.maximal) < len(self.replicas):
+                end = min(end, self._arrivals_end())
         if end <= self.high_watermark:
             return False
         self.high_watermark = end
         return True
+
+    def _arrivals_end(self) -> Offset:
+        """How far the watermark may go without running away from who is about to be in sync. Under
+        steady load it moves with every flush of the others, and somebody who is one flush behind
+        would never be found to have all that is committed."""
+        ends = [
+            max(known.fetch_offset, self.high_watermark)
+            for node, known in self.progress.items()
+            if known.is_close
+            and node not in self.isr.maximal
+            and self._now_ms - known.fetched_ms <= ARRIVAL_MS
+            and self._membership.may_be_in_sync(node, known.broker_epoch)
+        ]
+        return min(ends, default=self.log.log_end_offset)
 
     # --- appending ----------------------------------------------------------------------------
 
@@ -295,6 +317,7 @@ class Leader:
         """A fetch that `check_fetch` found good. Whether somebody may have waited for it: the high
         watermark moved, or the low one."""
         known = self.progress[fetch.node_id]
+        self._now_ms = now_ms
         has_let_go = known.log_start_offset != fetch.log_start_offset
         known.note(
             fetch.fetch_offset,

@@ -14,11 +14,12 @@ class Progress:
     """One follower's, in one leader epoch. `fetch_offset` is -1 until its first fetch."""
 
     __slots__ = (
-        "_fetched_ms",
         "_leader_end_then",
         "broker_epoch",
         "caught_up_ms",
         "fetch_offset",
+        "fetched_ms",
+        "is_close",
         "log_start_offset",
         "node_id",
         "told_high_watermark",
@@ -32,7 +33,9 @@ class Progress:
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.caught_up_ms = now_ms
         """When it last had all that the leader had: a new leader gives everybody time."""
-        self._fetched_ms = now_ms
+        self.fetched_ms = now_ms
+        self.is_close = False
+        """At its last fetch it had all that we had at the one before."""
         self._leader_end_then = Offset(0)
         self.told_high_watermark = NO_OFFSET
         self.told_log_start_offset = NO_OFFSET
@@ -51,11 +54,12 @@ class Progress:
         if fetch_offset >= leader_end:
             self.caught_up_ms = now_ms
         elif self.fetch_offset != NO_OFFSET and fetch_offset >= self._leader_end_then:
-            self.caught_up_ms = max(self.caught_up_ms, self._fetched_ms)
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.is_close = self.fetch_offset != NO_OFFSET and fetch_offset >= self._leader_end_then
         self.fetch_offset = fetch_offset
         self.log_start_offset = log_start_offset
         self.broker_epoch = broker_epoch
-        self._fetched_ms = now_ms
+        self.fetched_ms = now_ms
         self._leader_end_then = leader_end
 
     def describe(self, leader_end: Offset) -> dict[str, object]:

@@ -23,11 +23,14 @@ from tidelog.metadata.records import (
     decode_record,
     encode_record,
 )
+from tidelog.model.clock import Now
 from tidelog.model.ids import TopicId
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.wire.errors import DecodeError
 
 ORDERS = UUID(int=1)
+
+NOW = Now(0.0, 1_700_000_000_000)
 
 
 def partition(index: int, epoch: int = 0, topic_id: UUID = ORDERS) -> PartitionRecord:

@@ -41,6 +41,8 @@ class Invariants:
         self._cluster = cluster
         self._facts: dict[PartitionKey, _Facts] = {}
         self._said: set[str] = set()
+        self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
+        """What the cluster has agreed on, as far as the quickest node knows."""
         for host in cluster.hosts.values():
             host.after_step.append(self._look)
 
@@ -55,9 +57,10 @@ class Invariants:
             facts = self._facts.setdefault(replica.key, _Facts())
             if replica.leader is not None:
                 self._check_leader(node_id, replica, facts)
-        controller = node.state.active_controller
-        if controller is not None:
-            self._check_image(controller.image)
+        offset = node.state.journal.committed_offset
+        if offset >= self._newest[0]:
+            self._newest = (offset, node.state.image)
+            self._check_image(node.state.image)
 
     def _check_leader(self, node_id: NodeId, replica: Replica, facts: _Facts) -> None:
         leader = replica.leader
