@@ -153,11 +153,9 @@ def test_a_drained_node_has_nothing_left(driver: ControllerDriver) -> None:
     assert sorted(move.name for move in moves) == [("t", 0), ("u", 0), ("u", 1)]
     driver.commit(driver.controller.reassign(moves))
     for state in list(driver.image.partitions()):
-        members = [int(node) for node in state.replicas]
+        others = [int(node) for node in state.replicas if node != state.leader]
         driver.alter_isr(
-            *sorted(members, key=lambda node, leader=state.leader: node != leader),
-            name=state.name.topic,
-            partition=state.name.partition,
+            state.leader, *others, name=state.name.topic, partition=state.name.partition
         )
     assert all(NodeId(1) not in state.replicas for state in driver.image.partitions())
     assert not any(state.is_reassigning for state in driver.image.partitions())

@@ -1,7 +1,8 @@
 """BrokerRegistration: a node has started, and gets the broker epoch of this life.
 
 The directories and features a node announces are not used: every node has one directory, and all
-speak the same metadata.
+speak the same metadata. The controller's own node registers without a message: one that does so in
+a message has taken its id.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def handle(
     controller = active_controller(state)
     if controller is None:
         return BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    if request.broker_id == state.config.node_id:
+        return BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
     asked = Registration(
         NodeId(request.broker_id),
         listeners=tuple(
