@@ -2,7 +2,7 @@
 
 - `records.py` the kinds of record and their bytes; `journal.py` the log they are kept in.
 - `states.py` nodes, partitions, topics; `image.py` all of them after a record: immutable, replaced
-  whole, and written again as a snapshot. `draft.py` applies records; `delta.py` is what they changed.
+  whole, and written again as a snapshot. `draft.py` applies records; `delta.py` says what changed.
 - `invariants.py` what holds of every image.
 
 Rules: `image.replay` is the only way an image changes, live and at start; the broker sees committed

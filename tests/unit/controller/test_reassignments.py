@@ -190,3 +190,17 @@ def test_a_new_node_gets_its_share_with_few_moves() -> None:
     assert len(moves) == 4
     assert [targets.count(NodeId(node)) for node in (1, 2, 3)] == [4, 4, 4]
     assert plan_spread(driver.image) == []
+
+
+def test_spreading_puts_no_two_copies_into_one_rack() -> None:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3, rack1="a", rack2="b", rack3="b")
+    driver.create(replicas=((1, 2),) * 4)
+    driver.commit(driver.controller.reassign(plan_spread(driver.image)))
+    racks = [
+        {driver.image.nodes[node].rack for node in state.target_replicas}
+        for state in driver.image.partitions()
+    ]
+    assert racks == [{"a", "b"}] * 4
+    copies = [node for state in driver.image.partitions() for node in state.target_replicas]
+    assert [copies.count(NodeId(node)) for node in (1, 2, 3)] == [4, 2, 2]
