@@ -223,11 +223,21 @@ class ClusterModel:
         node_id = self.random.choice(down)
         life = self.lives[node_id]
         life.is_running = True
+        known = self.image.nodes.get(node_id)
+        is_clean = known is not None and life.clean_epoch == known.epoch
         outcome = self.driver.register(node_id, previous_epoch=life.clean_epoch)
         if outcome.error is ErrorCode.NONE:
             life.epoch, life.clean_epoch = outcome.epoch, NO_BROKER_EPOCH
+            if not is_clean and Safeguard.CLEAN_MARK in self.driver.safeguards:
+                self.look_for(node_id)
         else:
             assert outcome.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+    def look_for(self, node_id: NodeId) -> None:
+        """I15: who came back from a crash is in no ISR and no ELR, but for its only copies."""
+        for state in self.image.partitions():
+            if node_id in (*state.isr, *state.elr):
+                assert state.original_replicas == (node_id,)
 
     def crash(self) -> None:
         """The end of each log may be gone."""

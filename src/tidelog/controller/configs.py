@@ -1,6 +1,6 @@
 """Changing a topic's settings: whole (AlterConfigs) or one by one (IncrementalAlterConfigs).
 
-Two settings say who may lead a partition. With them its eligible leaders are settled anew in the
+Some settings say who may lead a partition. With them its eligible leaders are settled anew in the
 same decision: nobody may still count as eligible when the leader begins to commit without it.
 """
 
@@ -19,9 +19,9 @@ from tidelog.model.ids import NO_TOPIC_ID
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import InvalidSetting, setting_named
 
-ELECTION_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable")
+ELECTION_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "flush.policy")
 """What every node must see alike, also where a topic says nothing: the active controller's
-defaults are recorded, and hold for all nodes."""
+defaults are recorded, and hold for all nodes. (The flush policy says what a crash may cost.)"""
 
 
 class Operation(IntEnum):

@@ -111,30 +111,42 @@ def plan_drain(image: Image, node_id: NodeId) -> tuple[list[Reassignment], list[
 
 
 def plan_spread(image: Image) -> list[Reassignment]:
-    """Even out the copies over all usable nodes, moving as few as possible: from the node with the
-    most to the one with the least, as long as that helps and keeps racks apart."""
-    nodes = image.usable_nodes()
-    counts = {node.node_id: 0 for node in nodes}
+    """Even out the copies over all usable nodes, moving few: from a node with more to one with
+    less, as long as that helps and keeps racks apart. What is being moved already is left alone."""
+    counts = {node.node_id: 0 for node in image.usable_nodes()}
     for state in image.partitions():
         for node_id in state.target_replicas:
             if node_id in counts:
                 counts[node_id] += 1
     moves: list[Reassignment] = []
     for state in image.partitions():
-        target = state.target_replicas
-        known = [node_id for node_id in target if node_id in counts]
-        spare = [node.node_id for node in nodes if node.node_id not in target]
-        if not known or not spare or state.is_reassigning:
+        if state.is_reassigning:
             continue
-        fullest = max(known, key=lambda node_id: counts[node_id])
-        emptiest = min(spare, key=lambda node_id: (counts[node_id], node_id))
-        is_better = counts[fullest] - counts[emptiest] > 1
-        if is_better and _keeps_racks_apart(image, target, fullest, emptiest):
-            counts[fullest] -= 1
-            counts[emptiest] += 1
-            replicas = tuple(emptiest if each == fullest else each for each in target)
-            moves.append(Reassignment(state.name, replicas))
+        target = state.replicas
+        while (swap := _better_place(image, target, counts)) is not None:
+            leaving, coming = swap
+            counts[leaving] -= 1
+            counts[coming] += 1
+            target = tuple(coming if each == leaving else each for each in target)
+        if target != state.replicas:
+            moves.append(Reassignment(state.name, target))
     return moves
+
+
+def _better_place(
+    image: Image, target: Sequence[NodeId], counts: Mapping[NodeId, int]
+) -> tuple[NodeId, NodeId] | None:
+    """Who should give a copy to whom. The sum of squares falls with each such move, so there is an
+    end to them."""
+    givers = sorted((n for n in target if n in counts), key=lambda n: (-counts[n], n))
+    takers = sorted((n for n in counts if n not in target), key=lambda n: (counts[n], n))
+    for giver in givers:
+        for taker in takers:
+            if counts[giver] - counts[taker] <= 1:
+                break
+            if _keeps_racks_apart(image, target, giver, taker):
+                return giver, taker
+    return None
 
 
 def _keeps_racks_apart(

@@ -33,6 +33,7 @@ from tidelog.metadata.records import (
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_TOPIC_ID, BrokerEpoch, NodeId
+from tidelog.model.limits import MAX_NODES
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 NO_INCARNATION: UUID = NO_TOPIC_ID
@@ -143,7 +144,10 @@ def _refusal(
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if asked.node_id < 0 or not asked.listeners:
         return ErrorCode.INVALID_REGISTRATION
-    if known is None or _is_same_process(asked, known):
+    if known is None:
+        is_full = len(image.nodes) >= MAX_NODES
+        return ErrorCode.INVALID_REGISTRATION if is_full else ErrorCode.NONE
+    if _is_same_process(asked, known):
         return ErrorCode.NONE
     if has_session and not known.is_shutting_down:
         return ErrorCode.DUPLICATE_BROKER_REGISTRATION
@@ -178,7 +182,7 @@ def _losses(
 
     def was_unflushed(state: PartitionState) -> bool:
         topic = image.topics[state.name.topic]
-        return topic.configs.get(FLUSH_POLICY, FLUSHED_FIRST) != FLUSHED_FIRST
+        return image.topic_value(topic, FLUSH_POLICY) != FLUSHED_FIRST
 
     return was_unflushed
 

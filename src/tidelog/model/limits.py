@@ -29,3 +29,6 @@ MAX_FETCH_SESSION_PARTITIONS = 100_000
 
 MAX_REMOVED_TOPICS = 10_000
 """Removed topics that are remembered, so that a node that was away may delete their files."""
+
+MAX_NODES = 1_000
+"""Nodes that may be registered at a time, living or not."""

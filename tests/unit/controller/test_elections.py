@@ -139,7 +139,9 @@ def test_asking_for_fewer_in_sync_ends_eligibility_in_the_same_decision(
 def test_the_controllers_default_holds_for_topics_that_say_nothing(
     driver: ControllerDriver,
 ) -> None:
-    driver.commit(driver.controller.adopt_defaults({"min.insync.replicas": "2"}))
+    given = {"min.insync.replicas": "2", "flush.policy": "os", "segment.bytes": "4096"}
+    driver.commit(driver.controller.adopt_defaults(given))
+    assert driver.image.defaults == {"min.insync.replicas": "2", "flush.policy": "os"}
     driver.create()
     fence(driver, 3, 2)
     assert driver.state().elr == (TWO,)

@@ -153,11 +153,9 @@ def test_a_drained_node_has_nothing_left(driver: ControllerDriver) -> None:
     assert sorted(move.name for move in moves) == [("t", 0), ("u", 0), ("u", 1)]
     driver.commit(driver.controller.reassign(moves))
     for state in list(driver.image.partitions()):
-        members = [int(node) for node in state.replicas]
+        others = [int(node) for node in state.replicas if node != state.leader]
         driver.alter_isr(
-            *sorted(members, key=lambda node, leader=state.leader: node != leader),
-            name=state.name.topic,
-            partition=state.name.partition,
+            state.leader, *others, name=state.name.topic, partition=state.name.partition
         )
     assert all(NodeId(1) not in state.replicas for state in driver.image.partitions())
     assert not any(state.is_reassigning for state in driver.image.partitions())
@@ -192,3 +190,17 @@ def test_a_new_node_gets_its_share_with_few_moves() -> None:
     assert len(moves) == 4
     assert [targets.count(NodeId(node)) for node in (1, 2, 3)] == [4, 4, 4]
     assert plan_spread(driver.image) == []
+
+
+def test_spreading_puts_no_two_copies_into_one_rack() -> None:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3, rack1="a", rack2="b", rack3="b")
+    driver.create(replicas=((1, 2),) * 4)
+    driver.commit(driver.controller.reassign(plan_spread(driver.image)))
+    racks = [
+        {driver.image.nodes[node].rack for node in state.target_replicas}
+        for state in driver.image.partitions()
+    ]
+    assert racks == [{"a", "b"}] * 4
+    copies = [node for state in driver.image.partitions() for node in state.target_replicas]
+    assert [copies.count(NodeId(node)) for node in (1, 2, 3)] == [4, 2, 2]

@@ -12,8 +12,10 @@ from tidelog.controller.controller import Controller
 from tidelog.controller.registry import Registration, decide_register
 from tidelog.controller.topics import TopicSpec
 from tidelog.metadata.image import Image, Listener
+from tidelog.metadata.records import NodeRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_LEADER, BrokerEpoch, NodeId
+from tidelog.model.limits import MAX_NODES
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 LISTENERS = (Listener("PLAINTEXT", "h", 9092), Listener("INTERNAL", "i", 9093))
@@ -88,6 +90,20 @@ def test_a_registration_is_checked(asked: Registration, error: ErrorCode) -> Non
     decision = decide_register(Image(cluster_id="c"), asked, has_session=False)
     assert decision.response.error is error
     assert bool(decision.records) is (error is ErrorCode.NONE)
+
+
+def test_there_is_an_end_to_nodes() -> None:
+    full, _ = Image().replay(
+        [
+            NodeRecord(node_id=n, host="h", port=1, rack=None, epoch=n + 1, is_fenced=True)
+            for n in range(MAX_NODES)
+        ]
+    )
+    one_more = Registration(NodeId(MAX_NODES), LISTENERS)
+    decision = decide_register(full, one_more, has_session=False)
+    assert decision.response.error is ErrorCode.INVALID_REGISTRATION
+    known = decide_register(full, Registration(ONE, LISTENERS), has_session=False)
+    assert known.response.error is ErrorCode.NONE
 
 
 def test_all_addresses_are_kept_and_the_first_is_for_clients() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -56,7 +57,7 @@ CLUSTER: list[MetadataRecord] = [
 ]
 
 
-def change(**fields: object) -> PartitionChangeRecord:
+def change(**fields: Any) -> PartitionChangeRecord:
     return PartitionChangeRecord(topic_id=ORDERS, partition=0, **fields)
 
 

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat: a node is alive, has seen the metadata up to here, and may want to stop."""
+"""BrokerHeartbeat: a node is alive, has seen the metadata up to here, and may want to stop.
+
+The controller's own node says this to it without a message: whoever says it in one is an impostor.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ def handle(
     controller = active_controller(state)
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER)
+    if request.broker_id == state.config.node_id:
+        return _refused(ErrorCode.STALE_BROKER_EPOCH)
     beat = Heartbeat(
         NodeId(request.broker_id),
         request.broker_epoch,

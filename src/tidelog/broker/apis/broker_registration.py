@@ -1,7 +1,8 @@
 """BrokerRegistration: a node has started, and gets the broker epoch of this life.
 
 The directories a node announces are not used: every node has one. Of the features only one is ours:
-a node that is back from a crash says so (`RECOVERED`).
+a node that is back from a crash says so (`RECOVERED`). A node that is alone registers without a
+message: one that does so in a message has taken its id.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def handle(
     controller = active_controller(state)
     if controller is None:
         return BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    if request.broker_id == state.config.node_id and not state.config.is_member:
+        return BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
     asked = Registration(
         NodeId(request.broker_id),
         listeners=tuple(
