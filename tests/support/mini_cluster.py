@@ -97,11 +97,13 @@ class MiniCluster:
 
     seed: int
     safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
+    min_isr: int = 0
+    """Drawn, if it is not given."""
     trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.min_isr = self.random.choice((1, 2, 2))
+        self.min_isr = self.min_isr or self.random.choice((1, 2, 2))
         self.config: TopicSettings = topic_settings(
             {"min.insync.replicas": self.min_isr, "segment.bytes": 1024}
         )
@@ -223,13 +225,17 @@ class MiniCluster:
         if not leaders:
             return
         leader = self.random.choice(leaders)
-        if not leader.has_enough_replicas:
-            return
+        if leader.has_enough_replicas:
+            self.produce_to(leader)
+
+    def produce_to(self, leader: Leader) -> None:
         self.next_value += 1
         batch = encode_batch([Record(0, int(self.now_ms), value=b"%d" % self.next_value)])
         appended = leader.append(memoryview(batch), int(self.now_ms))
         if appended.error is ErrorCode.NONE:
-            self.note(f"append {self.next_value} at {appended.base_offset} of {leader.leader_epoch}")
+            self.note(
+                f"append {self.next_value} at {appended.base_offset} of {leader.leader_epoch}"
+            )
             self.waiting.append(Waiting(leader, appended.last_offset, self.next_value))
 
     def finish_flush(self) -> None:
@@ -287,9 +293,10 @@ class MiniCluster:
 
     def crash(self) -> None:
         node = self.random.choice(list(self.nodes.values()))
-        if not node.is_up:
-            return
-        is_power_lost = self.random.random() < 0.8
+        if node.is_up:
+            self.crash_node(node, is_power_lost=self.random.random() < 0.8)
+
+    def crash_node(self, node: ToyNode, *, is_power_lost: bool) -> None:
         self.note(f"{node.node_id} {'loses power' if is_power_lost else 'is killed'}")
         self.checks.crashed(node.node_id)
         node.is_up = False
@@ -325,9 +332,7 @@ class MiniCluster:
             self.checks.forget(node.node_id)
 
     def _open(self, node: ToyNode, *, crashed_in: int) -> None:
-        log = Log.open(
-            node.disk, DIRECTORY, self.config, clean=False, safeguards=self.safeguards
-        )
+        log = Log.open(node.disk, DIRECTORY, self.config, clean=False, safeguards=self.safeguards)
         node.seen = max(node.seen, 1)
         node.replica = Replica(
             self.controller.history[node.seen - 1],

@@ -84,7 +84,9 @@ class ReplicationChecks:
             for node_id in cluster.controller.state.isr:
                 replica = cluster.nodes[node_id].replica
                 if replica is not None and replica.log.flushed_offset <= last_offset:
-                    self.fail(f"I17: {value} acknowledged at {last_offset}, not durable on {node_id}")
+                    self.fail(
+                        f"I17: {value} acknowledged at {last_offset}, not durable on {node_id}"
+                    )
         self.acked[last_offset] = value
         cluster.note(f"acknowledged {value} at {last_offset}")
         known = self.committed.get(last_offset)
@@ -118,9 +120,7 @@ class ReplicationChecks:
         mirror.start = log.log_start_offset
         offset = max(mirror.end, mirror.start)
         while offset < end:
-            span = log.read(
-                Offset(offset), max_bytes=1 << 20, limit_offset=end, at_least_one=True
-            )
+            span = log.read(Offset(offset), max_bytes=1 << 20, limit_offset=end, at_least_one=True)
             assert isinstance(span, FileSpan), f"{node.node_id} can't read {offset}: {span}"
             for header, batch in iter_batches(memoryview(span.read())):
                 before = mirror.entries.get(header.base_offset - 1)
@@ -209,7 +209,9 @@ class ReplicationChecks:
             return False
         end = leader.log.log_end_offset
         replicas = [node.replica for node in cluster.nodes.values()]
-        if any(r is None or r.high_watermark < end or r.log.log_end_offset != end for r in replicas):
+        if any(
+            r is None or r.high_watermark < end or r.log.log_end_offset != end for r in replicas
+        ):
             return False
         mirrors = [self._mirrors[node] for node in cluster.nodes]
         start = max(mirror.start for mirror in mirrors)

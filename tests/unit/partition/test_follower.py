@@ -170,4 +170,3 @@ def test_damage_is_fetched_again_once_nobody_relies_on_it() -> None:
     assert everything(follower.log) == everything(leader)
     assert follower.damaged_from is None
     assert "damaged at offset 1" in follower.reports[0]
-
