@@ -1,9 +1,8 @@
 """The stage for stories of replicas: nodes 1, 2 and 3, one partition, one controller.
 
 Nothing happens by itself: a fetch, a flush, a proposal, metadata that is learned are commands. The
-reaction is what was sent and decided, and every node and fact that is not as it was before. A log is
-told as `value/epoch`; everything is checked after every command (`ReplicationChecks`).
-"""
+reaction is what was sent and decided, and every node and fact that is not as it was before. A log
+is told as `value/epoch`; everything is checked after every command (`ReplicationChecks`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Three replicas of one partition on simulated disks, a network that delays and loses, a controller.
+"""Three replicas of one partition on simulated disks, a network that delays and loses, a
+controller.
 
 The replicas are the real machines (`tidelog.partition`); what the node and its APIs do around them
 is done here by hand, one action at a time, drawn from a seed. Everything is checked after every
@@ -160,9 +161,8 @@ class MiniCluster:
         """No more faults: everything must come right by itself."""
         self.loss = 0.0
         self.note("heal")
-        for node in NODES:
-            if node not in self.controller.state.replicas:
-                self.controller.add(node)
+        for node_id in NODES:
+            self.controller.add(node_id)
         for _ in range(400):
             self.now_ms += 5
             for node in self.nodes.values():

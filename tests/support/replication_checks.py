@@ -1,10 +1,9 @@
 """What must be true of three replicas after every action, whatever happened to them.
 
-The checks keep a *mirror* of each log (offset to epoch and value), read as it grows, and `committed`:
-what was first seen below any leader's watermark at each offset. From these follow, each by a look at
-what is new only: I4, I5, I6 (and I7: whoever may be elected has all that is committed), I10, I12,
-I13, I17, and that nothing acknowledged is lost.
-"""
+The checks keep a *mirror* of each log (offset to epoch and value), read as it grows, and
+`committed`: what was first seen below any leader's watermark at each offset. From these follow,
+each by a look at what is new only: I4, I5, I6 (and I7: whoever may be elected has all that is
+committed), I10, I12, I13, I17, and that nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -143,11 +142,9 @@ class ReplicationChecks:
         mirror.matched = min(mirror.matched, end)
 
     def _cluster_start(self) -> int:
-        starts = [node.leader.log.log_start_offset for node in self._leaders()]
-        return max(starts, default=0)
-
-    def _leaders(self) -> list[ToyNode]:
-        return [node for node in self._cluster.nodes.values() if node.leader is not None]
+        leaders = (node.leader for node in self._cluster.nodes.values())
+        starts = [leader.log.log_start_offset for leader in leaders if leader is not None]
+        return max(starts, default=Offset(0))
 
     def _check_leader(self, node: ToyNode, leader: Leader) -> None:
         mirror = self._mirrors[node.node_id]
