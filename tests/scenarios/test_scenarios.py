@@ -1,24 +1,42 @@
-"""Transcripts of groups and of elections: each is a story, and what is told must happen.
+"""Transcripts of groups, elections and replication: each is a story, and what is told must happen.
 
 A transcript is a text file of comments (`#`), and of commands followed by dashes and the whole
-reaction. Where behaviour was changed on purpose, write the transcripts anew with
-`python -m tests.scenarios.test_scenarios` and read the difference.
+reaction. Its folder says on which stage it is played. Where behaviour was changed on purpose, write
+the transcripts anew with `python -m tests.scenarios.test_scenarios` and read the difference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from tests.scenarios.election_stage import ElectionStage
+from tests.scenarios.replication_stage import ReplicationStage
 from tests.scenarios.stage import Stage
 
-TRANSCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
-ELECTIONS = sorted((Path(__file__).parent / "elections").glob("*.txt"))
+_HERE = Path(__file__).parent
 _DASHES = "----"
 
 
-def played(transcript: str, stage: Stage | ElectionStage) -> str:
+class Player(Protocol):
+    """Carries out a command; gives the reaction, line by line."""
+
+    def play(self, command: str) -> list[str]: ...
+
+
+STAGES: dict[str, Callable[[], Player]] = {
+    ".": Stage,
+    "elections": ElectionStage,
+    "replication": ReplicationStage,
+}
+TRANSCRIPTS = [
+    (folder, path) for folder in STAGES for path in sorted((_HERE / folder).glob("*.txt"))
+]
+
+
+def played(transcript: str, stage: Player) -> str:
     """The transcript as it happens."""
     blocks = []
     for block in transcript.strip().split("\n\n"):
@@ -33,25 +51,21 @@ def played(transcript: str, stage: Stage | ElectionStage) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_what_is_told_of_groups_happens(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "path"), TRANSCRIPTS, ids=[f"{f}/{p.stem}" for f, p in TRANSCRIPTS]
+)
+def test_what_is_told_happens(folder: str, path: Path) -> None:
     transcript = path.read_text()
-    assert played(transcript, Stage()) == transcript
+    assert played(transcript, STAGES[folder]()) == transcript
 
 
-@pytest.mark.parametrize("path", ELECTIONS, ids=lambda path: path.stem)
-def test_what_is_told_of_elections_happens(path: Path) -> None:
-    transcript = path.read_text()
-    assert played(transcript, ElectionStage()) == transcript
-
-
-def test_there_are_transcripts() -> None:
-    assert len(TRANSCRIPTS) >= 8
-    assert len(ELECTIONS) >= 6
+def test_there_are_transcripts_of_everything() -> None:
+    count = {name: sum(folder == name for folder, _ in TRANSCRIPTS) for name in STAGES}
+    assert count["."] >= 8
+    assert count["elections"] >= 6
+    assert count["replication"] >= 4
 
 
 if __name__ == "__main__":
-    for path in TRANSCRIPTS:
-        path.write_text(played(path.read_text(), Stage()))
-    for path in ELECTIONS:
-        path.write_text(played(path.read_text(), ElectionStage()))
+    for folder, path in TRANSCRIPTS:
+        path.write_text(played(path.read_text(), STAGES[folder]()))

@@ -1,4 +1,5 @@
-"""Three replicas of one partition on simulated disks, a network that delays and loses, a controller.
+"""Three replicas of one partition on simulated disks, a network that delays and loses, a
+controller.
 
 The replicas are the real machines (`tidelog.partition`); what the node and its APIs do around them
 is done here by hand, one action at a time, drawn from a seed. Everything is checked after every
@@ -97,11 +98,13 @@ class MiniCluster:
 
     seed: int
     safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
+    min_isr: int = 0
+    """Drawn, if it is not given."""
     trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
-        self.min_isr = self.random.choice((1, 2, 2))
+        self.min_isr = self.min_isr or self.random.choice((1, 2, 2))
         self.config: TopicSettings = topic_settings(
             {"min.insync.replicas": self.min_isr, "segment.bytes": 1024}
         )
@@ -130,19 +133,21 @@ class MiniCluster:
     # --- playing ------------------------------------------------------------------------------
 
     def play(self, actions: int = 260) -> None:
+        """The work goes on always; how often what goes wrong is each seed's own."""
+        draw = self.random.choice
         choices: list[tuple[int, Callable[[], None]]] = [
-            (30, self.deliver),
-            (14, self.produce),
-            (14, self.finish_flush),
-            (8, self.learn),
-            (6, self.pass_time),
-            (2, self.crash),
-            (4, self.come_back),
-            (2, self.fence_somebody),
-            (3, self.unfence_somebody),
-            (2, self.move_leader),
-            (2, self.reassign),
-            (2, self.delete_records),
+            (40, self.deliver),
+            (draw((6, 16)), self.produce),
+            (draw((8, 20)), self.finish_flush),
+            (draw((4, 12)), self.learn),
+            (draw((2, 8)), self.pass_time),
+            (draw((0, 1, 4)), self.crash),
+            (draw((2, 6)), self.come_back),
+            (draw((0, 2, 4)), self.fence_somebody),
+            (draw((2, 6)), self.unfence_somebody),
+            (draw((0, 1, 4)), self.move_leader),
+            (draw((0, 1, 4)), self.reassign),
+            (draw((0, 1, 4)), self.delete_records),
         ]
         weights, acts = [weight for weight, _ in choices], [act for _, act in choices]
         for _ in range(actions):
@@ -156,9 +161,8 @@ class MiniCluster:
         """No more faults: everything must come right by itself."""
         self.loss = 0.0
         self.note("heal")
-        for node in NODES:
-            if node not in self.controller.state.replicas:
-                self.controller.add(node)
+        for node_id in NODES:
+            self.controller.add(node_id)
         for _ in range(400):
             self.now_ms += 5
             for node in self.nodes.values():
@@ -221,13 +225,17 @@ class MiniCluster:
         if not leaders:
             return
         leader = self.random.choice(leaders)
-        if not leader.has_enough_replicas:
-            return
+        if leader.has_enough_replicas:
+            self.produce_to(leader)
+
+    def produce_to(self, leader: Leader) -> None:
         self.next_value += 1
         batch = encode_batch([Record(0, int(self.now_ms), value=b"%d" % self.next_value)])
         appended = leader.append(memoryview(batch), int(self.now_ms))
         if appended.error is ErrorCode.NONE:
-            self.note(f"append {self.next_value} at {appended.base_offset} of {leader.leader_epoch}")
+            self.note(
+                f"append {self.next_value} at {appended.base_offset} of {leader.leader_epoch}"
+            )
             self.waiting.append(Waiting(leader, appended.last_offset, self.next_value))
 
     def finish_flush(self) -> None:
@@ -285,9 +293,10 @@ class MiniCluster:
 
     def crash(self) -> None:
         node = self.random.choice(list(self.nodes.values()))
-        if not node.is_up:
-            return
-        is_power_lost = self.random.random() < 0.8
+        if node.is_up:
+            self.crash_node(node, is_power_lost=self.random.random() < 0.8)
+
+    def crash_node(self, node: ToyNode, *, is_power_lost: bool) -> None:
         self.note(f"{node.node_id} {'loses power' if is_power_lost else 'is killed'}")
         self.checks.crashed(node.node_id)
         node.is_up = False
@@ -323,9 +332,7 @@ class MiniCluster:
             self.checks.forget(node.node_id)
 
     def _open(self, node: ToyNode, *, crashed_in: int) -> None:
-        log = Log.open(
-            node.disk, DIRECTORY, self.config, clean=False, safeguards=self.safeguards
-        )
+        log = Log.open(node.disk, DIRECTORY, self.config, clean=False, safeguards=self.safeguards)
         node.seen = max(node.seen, 1)
         node.replica = Replica(
             self.controller.history[node.seen - 1],

@@ -1,10 +1,9 @@
 """What must be true of three replicas after every action, whatever happened to them.
 
-The checks keep a *mirror* of each log (offset to epoch and value), read as it grows, and `committed`:
-what was first seen below any leader's watermark at each offset. From these follow, each by a look at
-what is new only: I4, I5, I6 (and I7: whoever may be elected has all that is committed), I10, I12,
-I13, I17, and that nothing acknowledged is lost.
-"""
+The checks keep a *mirror* of each log (offset to epoch and value), read as it grows, and
+`committed`: what was first seen below any leader's watermark at each offset. From these follow,
+each by a look at what is new only: I4, I5, I6 (and I7: whoever may be elected has all that is
+committed), I10, I12, I13, I17, and that nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -84,7 +83,9 @@ class ReplicationChecks:
             for node_id in cluster.controller.state.isr:
                 replica = cluster.nodes[node_id].replica
                 if replica is not None and replica.log.flushed_offset <= last_offset:
-                    self.fail(f"I17: {value} acknowledged at {last_offset}, not durable on {node_id}")
+                    self.fail(
+                        f"I17: {value} acknowledged at {last_offset}, not durable on {node_id}"
+                    )
         self.acked[last_offset] = value
         cluster.note(f"acknowledged {value} at {last_offset}")
         known = self.committed.get(last_offset)
@@ -118,9 +119,7 @@ class ReplicationChecks:
         mirror.start = log.log_start_offset
         offset = max(mirror.end, mirror.start)
         while offset < end:
-            span = log.read(
-                Offset(offset), max_bytes=1 << 20, limit_offset=end, at_least_one=True
-            )
+            span = log.read(Offset(offset), max_bytes=1 << 20, limit_offset=end, at_least_one=True)
             assert isinstance(span, FileSpan), f"{node.node_id} can't read {offset}: {span}"
             for header, batch in iter_batches(memoryview(span.read())):
                 before = mirror.entries.get(header.base_offset - 1)
@@ -143,11 +142,9 @@ class ReplicationChecks:
         mirror.matched = min(mirror.matched, end)
 
     def _cluster_start(self) -> int:
-        starts = [node.leader.log.log_start_offset for node in self._leaders()]
-        return max(starts, default=0)
-
-    def _leaders(self) -> list[ToyNode]:
-        return [node for node in self._cluster.nodes.values() if node.leader is not None]
+        leaders = (node.leader for node in self._cluster.nodes.values())
+        starts = [leader.log.log_start_offset for leader in leaders if leader is not None]
+        return max(starts, default=Offset(0))
 
     def _check_leader(self, node: ToyNode, leader: Leader) -> None:
         mirror = self._mirrors[node.node_id]
@@ -209,7 +206,9 @@ class ReplicationChecks:
             return False
         end = leader.log.log_end_offset
         replicas = [node.replica for node in cluster.nodes.values()]
-        if any(r is None or r.high_watermark < end or r.log.log_end_offset != end for r in replicas):
+        if any(
+            r is None or r.high_watermark < end or r.log.log_end_offset != end for r in replicas
+        ):
             return False
         mirrors = [self._mirrors[node] for node in cluster.nodes]
         start = max(mirror.start for mirror in mirrors)

@@ -1,4 +1,5 @@
-"""A controller of one partition, by the rules the real one has: compare-and-set, ISR, ELR, epochs."""
+"""A controller of one partition, by the rules the real one has: compare-and-set, ISR, ELR,
+epochs."""
 
 from __future__ import annotations
 
