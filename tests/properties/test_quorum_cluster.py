@@ -1,4 +1,5 @@
-"""Quorums of three and five through bad days: elections, crashes, partitions, snapshots, new voters.
+"""Quorums of three and five through bad days: elections, crashes, partitions, snapshots, new
+voters.
 
 Each seed is one story: chaos with safety checks at every step (`tests/support/quorum_cluster.py`),
 then all is healed and the quorum must agree and go on. The same stories must go wrong if one of the

@@ -1,9 +1,9 @@
 """The stage for transcripts of the quorum: replicas by number, a network without speed, one clock.
 
-A command is one line; the reaction is everything that happened, message by message, until nothing is
-under way any more (parked fetches wait at the leader). Time stands still except for `timeout`, which
-lets one replica's timer run out. A log is written as `offset@epoch`, the end of it as the first
-offset that is free.
+A command is one line; the reaction is everything that happened, message by message, until nothing
+is under way any more (parked fetches wait at the leader). Time stands still except for `timeout`,
+which lets one replica's timer run out. A log is written as `offset@epoch`, the end of it as the
+first offset that is free.
 """
 
 from __future__ import annotations
@@ -311,7 +311,9 @@ def response_in_words(response: m.Response) -> str:
     if not isinstance(response, m.FetchResponse):
         return "ok"
     if response.diverging is not None:
-        return f"diverging: epoch {response.diverging.epoch} ends at {response.diverging.end_offset}"
+        return (
+            f"diverging: epoch {response.diverging.epoch} ends at {response.diverging.end_offset}"
+        )
     if response.snapshot_id is not None:
         return f"needs snapshot {response.snapshot_id.end_offset}@{response.snapshot_id.epoch}"
     count = sum(batch.next_offset - batch.base_offset for batch in response.batches)

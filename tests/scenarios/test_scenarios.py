@@ -1,4 +1,4 @@
-"""Transcripts of the group protocols and of the quorum: each is a story, and what is told must happen.
+"""Transcripts of the group protocols and of the quorum: stories, and what is told must happen.
 
 A transcript is a text file of comments (`#`), and of commands followed by dashes and the whole
 reaction. Where behaviour was changed on purpose, write the transcripts anew with

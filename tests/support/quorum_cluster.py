@@ -329,8 +329,8 @@ class Cluster:
             raise Violation(f"{batch} is committed and durable on {count} voters only")
 
     def check_logs(self) -> None:
-        """LogMatching: where two logs have a record of one epoch at one offset, all before it is the
-        same."""
+        """LogMatching: where two logs have a record of one epoch at one offset, all before it is
+        the same."""
         logs = [host.log for host in self.hosts.values()]
         for number, one in enumerate(logs):
             for other in logs[number + 1 :]:
