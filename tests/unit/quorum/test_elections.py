@@ -83,11 +83,8 @@ def test_a_pre_vote_binds_nobody() -> None:
 def test_who_hears_from_a_leader_grants_no_pre_vote() -> None:
     driver = Driver(1, 2, 3)
     driver.follow(2, 4)
-    assert driver.vote_for(3, 4, pre_vote=True).is_granted, "it has not heard from it yet"
-    driver.tick()
-    driver.start()
-    driver.tick()
     ((number, _, _),) = driver.sent(m.FetchRequest)
+    assert driver.vote_for(3, 4, pre_vote=True).is_granted, "it has not heard from it yet"
     driver.respond(number, m.FetchResponse(ErrorCode.NONE, NodeId(2), LeaderEpoch(4), Offset(0)))
     response = driver.vote_for(3, 4, pre_vote=True)
     assert (response.is_granted, response.leader_id) == (False, 2)
