@@ -23,6 +23,7 @@ from tidelog.quorum.events import (
     Ticket,
 )
 from tidelog.quorum.quorum import Quorum
+from tidelog.quorum.states import State
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 
 Kind = TypeVar("Kind")
@@ -60,6 +61,12 @@ class Driver:
     def restart(self) -> None:
         self.log.crash(Random(1))
         self.start()
+
+    def state(self) -> State:
+        return self.quorum.state
+
+    def voter_ids(self) -> list[int]:
+        return list(self.quorum.voters.node_ids)
 
     def step(self, event: Event) -> list[Effect]:
         self.effects = self.quorum.step(self.now, event)

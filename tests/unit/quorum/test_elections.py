@@ -77,7 +77,7 @@ def test_a_pre_vote_binds_nobody() -> None:
     assert driver.vote_for(2, 0, pre_vote=True).is_granted
     assert driver.vote_for(3, 0, pre_vote=True).is_granted
     assert driver.store.state == ElectionState()
-    assert driver.quorum.state is State.UNATTACHED
+    assert driver.state() is State.UNATTACHED
 
 
 def test_who_hears_from_a_leader_grants_no_pre_vote() -> None:
@@ -93,12 +93,12 @@ def test_who_hears_from_a_leader_grants_no_pre_vote() -> None:
 def test_a_pre_vote_comes_before_the_new_epoch() -> None:
     driver = Driver(1, 2, 3)
     driver.tick_role()
-    assert driver.quorum.state is State.PROSPECTIVE
+    assert driver.state() is State.PROSPECTIVE
     assert all(vote.pre_vote and vote.epoch == 0 for _, _, vote in driver.sent(m.VoteRequest))
     assert driver.store.state.epoch == 0
     number = driver.sent(m.VoteRequest)[0][0]
     driver.respond(number, m.VoteResponse(ErrorCode.NONE, None, LeaderEpoch(0), True))
-    assert driver.quorum.state is State.CANDIDATE
+    assert driver.state() is State.CANDIDATE
     assert driver.store.state == ElectionState(LeaderEpoch(1), voted=driver.key)
     assert not any(vote.pre_vote for _, _, vote in driver.sent(m.VoteRequest))
 
@@ -108,7 +108,7 @@ def test_a_lost_pre_vote_leaves_the_epoch_alone() -> None:
     driver.tick_role()
     for number, _, _ in driver.sent(m.VoteRequest):
         driver.respond(number, m.VoteResponse(ErrorCode.NONE, None, LeaderEpoch(0)))
-    assert driver.quorum.state is State.UNATTACHED
+    assert driver.state() is State.UNATTACHED
     assert driver.quorum.epoch == 0
 
 
@@ -117,9 +117,9 @@ def test_a_vote_that_comes_after_its_round_does_not_count() -> None:
     driver.tick_role()
     (late, _, _), _ = driver.sent(m.VoteRequest)
     driver.tick_role()
-    assert driver.quorum.state is State.UNATTACHED
+    assert driver.state() is State.UNATTACHED
     driver.respond(late, m.VoteResponse(ErrorCode.NONE, None, LeaderEpoch(0), True))
-    assert driver.quorum.state is State.UNATTACHED
+    assert driver.state() is State.UNATTACHED
 
 
 def test_a_vote_that_could_not_be_asked_for_is_asked_for_again() -> None:
@@ -140,7 +140,7 @@ def test_a_candidate_that_lost_asks_again_from_the_start() -> None:
     )
     for number, _, _ in driver.sent(m.VoteRequest):
         driver.respond(number, m.VoteResponse(ErrorCode.NONE, None, LeaderEpoch(1)))
-    assert driver.quorum.state is State.CANDIDATE
+    assert driver.state() is State.CANDIDATE
     driver.tick_role()
     assert (driver.quorum.state, driver.quorum.epoch) == (State.PROSPECTIVE, 1)
 
@@ -160,6 +160,6 @@ def test_an_observer_votes_but_never_stands() -> None:
     driver = Driver(2, 3)
     assert driver.vote_for(2, 5).is_granted
     assert not driver.vote_for(3, 5).is_granted
-    assert driver.quorum.state is State.OBSERVER
+    assert driver.state() is State.OBSERVER
     driver.restart()
     assert not driver.vote_for(3, 5).is_granted

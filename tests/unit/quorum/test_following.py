@@ -101,12 +101,12 @@ def test_a_change_of_voters_is_cut_off_with_its_record() -> None:
     number, _ = fetch_under_way(driver)
     change = Batch(Offset(0), LeaderEpoch(3), control=VotersChange(VoterSet.of_ids((2, 3))))
     driver.respond(number, fetched(batches=(change,)))
-    assert driver.quorum.state is State.OBSERVER
+    assert driver.state() is State.OBSERVER
     driver.flush()
     number, _ = fetch_under_way(driver)
     driver.respond(number, fetched(diverging=EpochEnd(LeaderEpoch(-1), Offset(0))))
-    assert driver.quorum.state is State.FOLLOWER
-    assert driver.quorum.voters.node_ids == (1, 2, 3)
+    assert driver.state() is State.FOLLOWER
+    assert driver.voter_ids() == [1, 2, 3]
 
 
 def test_a_lost_fetch_is_sent_again_soon() -> None:
@@ -121,7 +121,7 @@ def test_a_lost_fetch_is_sent_again_soon() -> None:
 def test_a_leader_that_does_not_answer_is_given_up() -> None:
     driver = follower()
     driver.tick_role()
-    assert driver.quorum.state is State.PROSPECTIVE
+    assert driver.state() is State.PROSPECTIVE
 
 
 def test_an_observer_asks_around_until_it_knows_the_leader() -> None:
@@ -144,8 +144,8 @@ def test_an_observer_that_became_a_voter_follows() -> None:
     number, _ = fetch_under_way(driver)
     change = Batch(Offset(0), EPOCH, control=VotersChange(VoterSet.of_ids((1, 2, 3))))
     driver.respond(number, fetched(batches=(change,)))
-    assert driver.quorum.state is State.FOLLOWER
-    assert driver.quorum.voters.node_ids == (1, 2, 3)
+    assert driver.state() is State.FOLLOWER
+    assert driver.voter_ids() == [1, 2, 3]
 
 
 def snapshot_answer(data: bytes, position: int, size: int) -> m.FetchSnapshotResponse:
@@ -169,7 +169,7 @@ def test_a_snapshot_comes_in_pieces_and_replaces_the_log() -> None:
     (loaded,) = driver.of(LoadSnapshot)
     assert (loaded.state, loaded.snapshot_id.end_offset) == (b"the state", 7)
     assert (driver.log.start_offset, driver.log.end_offset) == (7, 7)
-    assert driver.quorum.voters.node_ids == (1, 2)
+    assert driver.voter_ids() == [1, 2]
     _, fetch = fetch_under_way(driver)
     assert (fetch.fetch_offset, fetch.last_fetched_epoch) == (7, 3)
 

@@ -143,9 +143,9 @@ def test_a_leader_without_followers_resigns() -> None:
     driver.fetch_by(2, 1, 1, hw=1)
     timeout = driver.quorum.next_deadline()
     assert timeout is not None
-    while driver.quorum.state is State.LEADER:
+    while driver.state() is State.LEADER:
         driver.tick()
-    assert driver.quorum.state is State.RESIGNED
+    assert driver.state() is State.RESIGNED
     assert driver.store.state.leader_id == 1
 
 
@@ -155,7 +155,7 @@ def test_one_follower_of_two_keeps_the_leader() -> None:
         driver.now += 1_500.0
         driver.fetch_by(2, 1, 1)
         driver.tick()
-    assert driver.quorum.state is State.LEADER
+    assert driver.state() is State.LEADER
 
 
 def test_a_leader_that_hears_of_a_higher_epoch_lets_go_of_those_who_wait() -> None:
@@ -164,7 +164,7 @@ def test_a_leader_that_hears_of_a_higher_epoch_lets_go_of_those_who_wait() -> No
     driver.vote_for(3, 7, log=(5, 5))
     first = driver.of(SendResponse)[0].response
     assert first == m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, None, LeaderEpoch(7))
-    assert driver.quorum.state is State.VOTED
+    assert driver.state() is State.VOTED
 
 
 def test_the_quorum_is_described_by_its_leader() -> None:

@@ -48,16 +48,16 @@ def test_a_new_voter_must_have_caught_up() -> None:
     driver = sole_leader()
     assert add(driver, 2) is None
     driver.fetch_by(2, 0, -1)
-    assert driver.quorum.voters.node_ids == (1,)
+    assert driver.voter_ids() == [1]
     driver.fetch_by(2, 1, 1)
-    assert driver.quorum.voters.node_ids == (1, 2)
+    assert driver.voter_ids() == [1, 2]
 
 
 def test_a_change_counts_from_its_append_and_is_answered_at_its_commit() -> None:
     driver = sole_leader()
     add(driver, 2)
     driver.fetch_by(2, 1, 1)
-    assert driver.quorum.voters.node_ids == (1, 2)
+    assert driver.voter_ids() == [1, 2]
     driver.flush()
     assert driver.quorum.high_watermark == 1, "two of two are needed now"
     driver.fetch_by(2, 2, 1)
@@ -139,9 +139,9 @@ def test_a_removal_waits_until_a_majority_of_those_left_follows() -> None:
     driver.fetch_by(2, 1, 1)
     driver.now += 5_000.0
     assert remove(driver, 2) is None
-    assert driver.quorum.voters.node_ids == (1, 2, 3), "replica 3 was never heard of"
+    assert driver.voter_ids() == [1, 2, 3], "replica 3 was never heard of"
     driver.fetch_by(3, 1, 1)
-    assert driver.quorum.voters.node_ids == (1, 3)
+    assert driver.voter_ids() == [1, 3]
 
 
 def test_a_leader_that_removed_itself_leads_until_that_is_committed() -> None:
@@ -150,16 +150,16 @@ def test_a_leader_that_removed_itself_leads_until_that_is_committed() -> None:
     for number in (2, 3):
         driver.fetch_by(number, 1, 1)
     assert remove(driver, 1) is None
-    assert driver.quorum.voters.node_ids == (2, 3)
+    assert driver.voter_ids() == [2, 3]
     driver.fetch_by(2, 2, 1)
-    assert driver.quorum.state is State.LEADER
+    assert driver.state() is State.LEADER
     assert driver.quorum.high_watermark == 1
     driver.fetch_by(3, 2, 1)
-    assert driver.quorum.state is State.RESIGNED
+    assert driver.state() is State.RESIGNED
     assert driver.of(LeaveOffice)
     assert answers(driver) == [ErrorCode.NONE]
     driver.tick_role()
-    assert driver.quorum.state is State.OBSERVER
+    assert driver.state() is State.OBSERVER
 
 
 def test_who_asked_is_told_when_the_leader_steps_down() -> None:

@@ -56,7 +56,7 @@ def test_a_voter_remembers_its_vote_when_it_comes_back() -> None:
     driver = Driver(1, 2, 3)
     assert driver.vote_for(2, 1).is_granted
     driver.restart()
-    assert driver.quorum.state is State.VOTED
+    assert driver.state() is State.VOTED
     assert not driver.vote_for(3, 1).is_granted
     assert driver.vote_for(2, 1).is_granted
 
@@ -64,9 +64,9 @@ def test_a_voter_remembers_its_vote_when_it_comes_back() -> None:
 def test_a_leader_comes_back_as_resigned() -> None:
     driver = Driver(1, 2, 3)
     driver.lead()
-    assert driver.quorum.state is State.LEADER
+    assert driver.state() is State.LEADER
     driver.restart()
-    assert driver.quorum.state is State.RESIGNED
+    assert driver.state() is State.RESIGNED
     assert driver.quorum.epoch == 1
     assert driver.quorum.leader_id is None
 
@@ -85,7 +85,7 @@ def test_the_only_voter_leads_at_once() -> None:
     driver = Driver(1)
     assert driver.quorum.next_deadline() == 0.0
     driver.tick()
-    assert driver.quorum.state is State.LEADER
+    assert driver.state() is State.LEADER
     assert not driver.of(TakeOffice)
     driver.flush()
     assert driver.of(TakeOffice) == [TakeOffice(LeaderEpoch(1))]
@@ -106,7 +106,7 @@ def test_a_leader_that_resigns_names_the_longest_log_first() -> None:
     driver.lead()
     driver.fetch_by(3, 1, 1)
     driver.step(ResignationWanted())
-    assert driver.quorum.state is State.RESIGNED
+    assert driver.state() is State.RESIGNED
     assert driver.of(LeaveOffice) == [LeaveOffice(LeaderEpoch(1))]
     (_, first, request), (_, second, _) = driver.sent(m.EndQuorumEpochRequest)
     assert (first, second) == (2, 3)
@@ -118,14 +118,14 @@ def test_the_only_voter_does_not_resign() -> None:
     driver.tick()
     driver.flush()
     driver.step(ResignationWanted())
-    assert driver.quorum.state is State.LEADER
+    assert driver.state() is State.LEADER
 
 
 def test_the_first_successor_stands_at_once() -> None:
     driver = Driver(1, 2, 3)
     driver.follow(2, 4)
     driver.ask(m.EndQuorumEpochRequest(NodeId(2), LeaderEpoch(4), (driver.key,), cluster_id="ours"))
-    assert driver.quorum.state is State.UNATTACHED
+    assert driver.state() is State.UNATTACHED
     assert driver.quorum.describe()["timer_ms"] == driver.now
 
 

@@ -21,6 +21,7 @@ from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages import vote
 from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tidelog.wire.records import Record, encode_batch
 
 HERE = Endpoint("CONTROLLER", "localhost", 9093)
 VOTERS = VoterSet.of([Voter(key(1), (HERE,)), Voter(key(2))])
@@ -104,7 +105,7 @@ def test_batches_are_read_back_from_the_log() -> None:
 
 
 def test_a_control_record_of_an_unknown_kind_is_refused() -> None:
-    data = bytes(batches.encode_batch([batches.Record(0, 0, key=b"\0\0\0\7", value=b"")]))
+    data = bytes(encode_batch([Record(0, 0, key=b"\0\0\0\7", value=b"")]))
     with pytest.raises(DecodeError, match="unknown kind"):
         batches.decode(data)
 
