@@ -1,4 +1,5 @@
-"""Quorums of three and five through bad days: elections, crashes, partitions, snapshots, new voters.
+"""Quorums of three and five through bad days: elections, crashes, partitions, snapshots, new
+voters.
 
 Each seed is one story: chaos with safety checks at every step (`tests/support/quorum_cluster.py`),
 then all is healed and the quorum must agree and go on. The same stories must go wrong if one of the
@@ -7,11 +8,11 @@ two safeguards is switched off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
-from tests.support.quorum_cluster import Cluster, Fate, Host, Violation
+from tests.support.quorum_cluster import SETTINGS, Cluster, Fate, Host, Violation
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
@@ -22,8 +23,8 @@ from tidelog.quorum.states import State
 
 SEEDS = 300
 CHUNKS = 10
-CHAOS_MS = 5_000.0
-CALM_MS = 6_000.0
+CHAOS_MS = 4_000.0
+CALM_MS = 2_500.0
 
 
 @dataclass
@@ -36,11 +37,18 @@ class Story:
     def __post_init__(self) -> None:
         random = self.random = Random(f"story {self.seed}")
         self.grows = random.random() < 0.25
+        self.blinks = random.random() < 0.3
+        self.trips = random.random() < 0.3
+        settings = SETTINGS
+        if self.blinks:  # Timeouts so close to each other that there are rivals.
+            settings = replace(SETTINGS, election_timeout_ms=40, election_backoff_max_ms=60)
         voters = 1 if self.grows else random.choice((3, 3, 5))
         nodes = 4 if self.grows else voters + random.choice((0, 0, 1))
-        self.cluster = Cluster(self.seed, nodes, voters=voters, safeguards=self.safeguards)
+        self.cluster = Cluster(
+            self.seed, nodes, voters=voters, safeguards=self.safeguards, settings=settings
+        )
         self.cluster.fate = Fate(
-            delay_ms=random.choice((3.0, 15.0, 40.0)),
+            delay_ms=40.0 if self.blinks else random.choice((3.0, 15.0, 40.0)),
             loss=random.choice((0.0, 0.02, 0.1)),
             doubling=random.choice((0.0, 0.05)),
             flush_ms=random.choice((1.0, 10.0, 60.0)),
@@ -52,6 +60,10 @@ class Story:
         cluster = self.cluster
         self._later(10, self._write)
         self._later(100, self._disturb)
+        if self.blinks:
+            self._later(5, self._blink)
+        if self.trips:
+            self._later(10, self._trip)
         if self.grows:
             self._later(200, self._change_voters)
         cluster.run_until(CHAOS_MS)
@@ -78,8 +90,9 @@ class Story:
             self.cluster.propose(self.random.choice(leading), values)
 
     def _change_voters(self) -> None:
-        if self.cluster.now < CHAOS_MS:
-            self._later(200, self._change_voters)
+        if self.cluster.now >= CHAOS_MS:
+            return
+        self._later(200, self._change_voters)
         leader = self.cluster.leader()
         if leader is None or leader.quorum is None:
             return
@@ -130,6 +143,29 @@ class Story:
         hosts = self._up()
         if hosts:
             self._crash(self.random.choice(hosts))
+
+    def _blink(self) -> None:
+        """Who has just voted loses its memory and is back at once."""
+        if self.cluster.now >= CHAOS_MS:
+            return
+        self._later(10, self._blink)
+        for host in self._up():
+            has_voted = host.quorum is not None and host.quorum.state is State.VOTED
+            if has_voted and self.random.random() < 0.5:
+                self.cluster.crash(host)
+                self.cluster.start(host)
+
+    def _trip(self) -> None:
+        """A new leader is cut off before it has committed anything, or the others are let in."""
+        if self.cluster.now >= CHAOS_MS:
+            return
+        self._later(15, self._trip)
+        leader = self.cluster.leader()
+        if leader is None or leader.quorum is None or leader.quorum.has_office:
+            return
+        act = self.random.choice((self._isolate_leader, self._crash_leader, self._mend, None, None))
+        if act is not None:
+            act()
 
     def _crash_leader(self) -> None:
         leader = self.cluster.leader()
@@ -187,12 +223,14 @@ class Story:
         proposal = cluster.propose(leader, ["after all"])
         if proposal is None or proposal.error is not ErrorCode.NONE:
             raise Violation(f"the leader does not take records: {proposal}")
-        cluster.run_until(cluster.now + 2_000)
+        cluster.run_until(cluster.now + 1_000)
         cluster.check_logs()
         for host in cluster.hosts.values():
             assert host.quorum is not None
             if host.applied_end != leader.log.end_offset or host.applied != leader.applied:
-                raise Violation(f"node {host.node_id} is not like the leader: {host.quorum.describe()}")
+                raise Violation(
+                    f"node {host.node_id} is not like the leader: {host.quorum.describe()}"
+                )
         if leader.applied[-1:] != ["after all"]:
             raise Violation("what was written after all was healed is not there")
 

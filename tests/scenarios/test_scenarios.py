@@ -1,4 +1,4 @@
-"""Transcripts of groups, elections and replication: each is a story, and what is told must happen.
+"""Transcripts of groups, the quorum, elections and replicas: stories, and what is told must happen.
 
 A transcript is a text file of comments (`#`), and of commands followed by dashes and the whole
 reaction. Its folder says on which stage it is played. Where behaviour was changed on purpose, write
@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pytest
 from tests.scenarios.election_stage import ElectionStage
+from tests.scenarios.quorum_stage import QuorumStage
 from tests.scenarios.replication_stage import ReplicationStage
 from tests.scenarios.stage import Stage
 
@@ -29,6 +30,7 @@ class Player(Protocol):
 STAGES: dict[str, Callable[[], Player]] = {
     ".": Stage,
     "elections": ElectionStage,
+    "quorum": QuorumStage,
     "replication": ReplicationStage,
 }
 TRANSCRIPTS = [
@@ -63,6 +65,7 @@ def test_there_are_transcripts_of_everything() -> None:
     count = {name: sum(folder == name for folder, _ in TRANSCRIPTS) for name in STAGES}
     assert count["."] >= 8
     assert count["elections"] >= 6
+    assert count["quorum"] >= 8
     assert count["replication"] >= 4
 
 

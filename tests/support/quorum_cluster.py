@@ -45,9 +45,9 @@ SETTINGS = QuorumSettings(
     election_timeout_ms=150,
     election_backoff_max_ms=100,
     fetch_timeout_ms=300,
-    request_timeout_ms=120,
+    request_timeout_ms=180,
     retry_backoff_ms=10,
-    fetch_max_wait_ms=60,
+    fetch_max_wait_ms=90,
     fetch_max_bytes=1,
     snapshot_piece_bytes=64,
     voter_change_timeout_ms=800,
@@ -329,8 +329,8 @@ class Cluster:
             raise Violation(f"{batch} is committed and durable on {count} voters only")
 
     def check_logs(self) -> None:
-        """LogMatching: where two logs have a record of one epoch at one offset, all before it is the
-        same."""
+        """LogMatching: where two logs have a record of one epoch at one offset, all before it is
+        the same."""
         logs = [host.log for host in self.hosts.values()]
         for number, one in enumerate(logs):
             for other in logs[number + 1 :]:

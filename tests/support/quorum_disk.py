@@ -29,12 +29,9 @@ class MemoryLog:
         self.batches: list[Batch] = []
         self.snapshot: tuple[SnapshotId, bytes] | None = None
         self.start_offset = Offset(0)
+        self.end_offset = Offset(0)
         self.durable_end_offset = Offset(0)
         self.truncations: list[Offset] = []
-
-    @property
-    def end_offset(self) -> Offset:
-        return self.batches[-1].next_offset if self.batches else self.start_offset
 
     @property
     def last_epoch(self) -> LeaderEpoch:
@@ -69,12 +66,16 @@ class MemoryLog:
         assert batch.base_offset == self.end_offset, "a gap in the log"
         assert batch.epoch >= self.last_epoch, "epochs go back"
         self.batches.append(batch)
+        self.end_offset = batch.next_offset
 
     def truncate_to(self, offset: Offset) -> None:
-        self.truncations.append(offset)
-        self.batches = [batch for batch in self.batches if batch.base_offset < offset]
-        assert self.end_offset == offset, "cut in the middle of a batch"
-        self.durable_end_offset = Offset(min(self.durable_end_offset, offset))
+        self._keep([batch for batch in self.batches if batch.next_offset <= offset])
+        self.durable_end_offset = Offset(min(self.durable_end_offset, self.end_offset))
+        self.truncations.append(self.end_offset)
+
+    def _keep(self, batches: list[Batch]) -> None:
+        self.batches = batches
+        self.end_offset = batches[-1].next_offset if batches else self.start_offset
 
     def read(
         self, offset: Offset, *, max_bytes: int, limit_offset: Offset | None = None
@@ -108,12 +109,14 @@ class MemoryLog:
         end = snapshot_id.end_offset
         self.batches = [batch for batch in self.batches if batch.next_offset > end]
         self.start_offset = end
+        self.end_offset = Offset(max(self.end_offset, end))
         self.durable_end_offset = Offset(max(self.durable_end_offset, end))
 
     def install_snapshot(self, snapshot_id: SnapshotId, data: bytes) -> None:
         self.snapshot = (snapshot_id, data)
         self.batches = []
-        self.start_offset = self.durable_end_offset = snapshot_id.end_offset
+        self.start_offset = snapshot_id.end_offset
+        self.end_offset = self.durable_end_offset = snapshot_id.end_offset
 
     # What happens to it from outside.
 
@@ -126,7 +129,7 @@ class MemoryLog:
         """The power fails: of what was not synced any first part survives."""
         loose = [b for b in self.batches if b.base_offset >= self.durable_end_offset]
         kept = random.randint(0, len(loose)) if random.random() < 0.3 else 0
-        self.batches = self.batches[: len(self.batches) - len(loose) + kept]
+        self._keep(self.batches[: len(self.batches) - len(loose) + kept])
         self.durable_end_offset = self.end_offset
 
     def holds_durably(self, batch: Batch) -> bool:

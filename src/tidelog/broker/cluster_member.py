@@ -17,6 +17,7 @@ from tidelog.broker.last_life import LastLife, note_broker_epoch
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
+from tidelog.broker.quorum_requests import question_of
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
@@ -26,7 +27,6 @@ from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
-from tidelog.quorum.translation import METADATA_TOPIC_ID, request_from_wire
 from tidelog.wire.errors import DecodeError
 
 
@@ -163,7 +163,7 @@ class ClusterMember:
     def receive(self, call: Call, request: Any) -> Sentinel:
         """A question to this node's replica of the metadata log; answered when it is."""
         try:
-            question = request_from_wire(request)
+            question = question_of(request)
         except DecodeError:
             return CLOSE
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
@@ -247,17 +247,3 @@ class QuorumWait(Wait):
 
     def describe(self) -> str:
         return f"{self._name} waits for the quorum"
-
-
-_QUORUM_APIS = frozenset((52, 53, 54, 55, 59, 80, 81))
-"""Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, FetchSnapshot, AddRaftVoter,
-RemoveRaftVoter."""
-
-_FETCH = 1
-
-
-def is_for_quorum(api_key: int, request: Any) -> bool:
-    """About the metadata log, and not about a topic."""
-    if api_key != _FETCH:
-        return api_key in _QUORUM_APIS
-    return any(topic.topic_id == METADATA_TOPIC_ID for topic in request.topics)

@@ -18,7 +18,7 @@ from tidelog.broker.apis.api_versions import describe_versions
 from tidelog.broker.apis.table import HANDLERS, Handler
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.cleaning import CleaningSchedule
-from tidelog.broker.cluster_member import ClusterMember, is_for_quorum
+from tidelog.broker.cluster_member import ClusterMember
 from tidelog.broker.cluster_start import start_member
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Connection, Connections, Slot
@@ -38,6 +38,7 @@ from tidelog.broker.forwarding import FORWARDED
 from tidelog.broker.last_life import write_clean_mark
 from tidelog.broker.peers import Peers
 from tidelog.broker.pending import Row
+from tidelog.broker.quorum_requests import is_for_quorum
 from tidelog.broker.start import load_groups, recover
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
 from tidelog.log.disk import Disk, DiskError

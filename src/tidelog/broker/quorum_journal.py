@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidelog.broker.peers import Peers, Then
+from tidelog.broker.quorum_requests import answer_of
 from tidelog.log.disk import DiskError
 from tidelog.log.log import FlushTicket, Log
 from tidelog.metadata.image import Image
@@ -43,7 +44,7 @@ from tidelog.quorum.events import (
 )
 from tidelog.quorum.messages import Request
 from tidelog.quorum.quorum import Quorum
-from tidelog.quorum.translation import request_to_wire, response_from_wire, response_to_wire
+from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
 
 SNAPSHOT_RECORDS = 20_000
@@ -206,7 +207,7 @@ class QuorumJournal:
             if isinstance(effect, SendRequest):
                 self._send(now, effect)
             elif isinstance(effect, SendResponse):
-                self._answer(effect.ticket, response_to_wire(effect.response))
+                self._answer(effect.ticket, answer_of(effect.response, now))
             elif isinstance(effect, FlushLog):
                 self._want_flush()
             elif isinstance(effect, AnnounceLeader):
@@ -226,6 +227,7 @@ class QuorumJournal:
             endpoint,
             "quorum",
             request_to_wire(request),
+            version=VERSIONS[type(request)],
             deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
             conversation=Then(
                 lambda then, answer: self._step(then, _received(number, answer)),

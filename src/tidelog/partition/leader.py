@@ -34,7 +34,6 @@ from tidelog.partition.isr import Isr, Member, ProposeIsr
 from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
 from tidelog.partition.progress import Progress
 
-
 ARRIVAL_MS = 1_000
 """So long the watermark waits for the next fetch of a follower that is about to be in sync."""
 

@@ -6,8 +6,8 @@
   `membership.py` voters that come and go; `snapshots.py` a log that begins later.
 - `core.py` the state all of these share; `leadership.py` a leader's arithmetic; `voters.py` who may
   vote, and since which offset.
-- `messages.py` what replicas say to each other, one to one with Kafka's; `translation.py` the same
-  as messages of the wire; `batches.py` what is in the log, and its bytes.
+- `messages.py` what replicas say to each other, one to one with Kafka's; `translation.py` and
+  `admin_translation.py` the same as messages of the wire; `batches.py` what is in the log.
 - `ports.py` what the machine needs from outside: a log, and a place for its vote.
 
 Rules: no reply before epoch and vote are durable; a position counts when it is flushed; nothing is

@@ -117,6 +117,7 @@ def _cut(core: Core, now_ms: float, diverging: EpochEnd) -> None:
     end = Offset(min(diverging.end_offset, max(own.end_offset, core.log.start_offset)))
     assert end >= core.high_watermark, f"cut to {end}, below what is committed"
     core.log.truncate_to(end)
+    assert core.log.end_offset >= core.high_watermark, "a committed batch was cut"
     if core.history.cut(core.log.end_offset):
         roles.reconsider(core, now_ms)
 

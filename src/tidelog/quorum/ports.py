@@ -89,7 +89,8 @@ class QuorumLog(Protocol):
         ...
 
     def truncate_to(self, offset: Offset) -> None:
-        """Durable when it returns. `offset` is the start of a batch, or the end."""
+        """Cut so that the log ends at `offset`, or before the batch that holds it (an epoch that
+        ends there in the leader's log may have gone on in ours). Durable when it returns."""
         ...
 
     def read(

@@ -346,6 +346,7 @@ class Quorum:
             "voters": list(core.voters.node_ids),
             "high_watermark": core.high_watermark,
             "log": [log.start_offset, log.durable_end_offset, log.end_offset],
+            "timer_ms": core.role_deadline_ms,
             "positions": {
                 node_id: progress.position
                 for node_id, progress in sorted(

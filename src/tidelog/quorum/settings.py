@@ -24,7 +24,7 @@ class QuorumSettings:
 
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
-    """A leader with nothing new keeps a fetch this long. Below `fetch_timeout_ms` by far."""
+    """A leader with nothing new keeps a fetch this long. Both timeouts above are longer by far."""
 
     fetch_max_bytes: int = 8 << 20
     snapshot_piece_bytes: int = 1 << 20
@@ -32,4 +32,5 @@ class QuorumSettings:
     """RemoveRaftVoter has no timeout of its own."""
 
     def __post_init__(self) -> None:
-        assert self.fetch_max_wait_ms * 2 <= self.fetch_timeout_ms, "fetches would time out waiting"
+        patience_ms = min(self.fetch_timeout_ms, self.request_timeout_ms)
+        assert self.fetch_max_wait_ms * 2 <= patience_ms, "fetches would time out waiting"

@@ -28,10 +28,10 @@ class ReplicaKey:
 
     def is_same(self, other: ReplicaKey) -> bool:
         """The same replica as far as either side knows its directory."""
-        unknown = NO_DIRECTORY in (self.directory_id, other.directory_id)
-        return self.node_id == other.node_id and (
-            unknown or self.directory_id == other.directory_id
-        )
+        if self.node_id != other.node_id:
+            return False
+        ours, theirs = self.directory_id, other.directory_id
+        return ours is theirs or ours == theirs or NO_DIRECTORY in (ours, theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,10 @@ class VoterSet:
         return len(self.voters) // 2 + 1
 
     def get(self, node_id: NodeId) -> Voter | None:
-        return next((voter for voter in self.voters if voter.node_id == node_id), None)
+        for voter in self.voters:
+            if voter.key.node_id == node_id:
+                return voter
+        return None
 
     def has(self, key: ReplicaKey) -> bool:
         voter = self.get(key.node_id)

@@ -141,7 +141,7 @@ def test_every_field_is_as_kafka_defines_it(api: Api, kind: str) -> None:
     _check_struct(schema, definition["fields"], known=valid, of=valid)
 
 
-@pytest.mark.parametrize("cls", EMBEDDED)
+@pytest.mark.parametrize("cls", [cls for cls in EMBEDDED if "Protocol" in cls.__name__])
 def test_every_field_that_members_exchange_is_as_kafka_defines_it(cls: type[Any]) -> None:
     definition = _definition(cls)
     schema = schema_of(cls)

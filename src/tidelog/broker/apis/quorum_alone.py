@@ -11,7 +11,7 @@ from typing import Any
 
 from tidelog.broker.state import CLOSE, BrokerState, Call, Sentinel
 from tidelog.model.errors import ErrorCode
-from tidelog.quorum.translation import METADATA_TOPIC
+from tidelog.quorum.translation import TOPIC
 from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from tidelog.wire.messages.describe_quorum import (
     DescribedPartitionData,
@@ -50,5 +50,5 @@ def describe(
         current_voters=[me],
         observers=[],
     )
-    topic = DescribedTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    topic = DescribedTopicData(topic_name=TOPIC, partitions=[partition])
     return DescribeQuorumResponse(topics=[topic])
