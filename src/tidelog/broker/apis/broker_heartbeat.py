@@ -19,7 +19,7 @@ def handle(
     controller = active_controller(state)
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER)
-    if request.broker_id == state.config.node_id:
+    if request.broker_id == state.config.node_id and not state.config.is_member:
         return _refused(ErrorCode.STALE_BROKER_EPOCH)
     beat = Heartbeat(
         NodeId(request.broker_id),
