@@ -1,8 +1,8 @@
 """What a node does because it is not alone: votes, registers, replicates, and may be controller.
 
-One object that a `Node` in a cluster has and a node that is alone has not. `begin` and `settle` frame
-every step: first it is looked whether the session still holds, and at the end everything is brought
-to where it can be: the controller's office is taken or left, followers ask for more.
+One object that a `Node` in a cluster has and a node that is alone has not. `begin` and `settle`
+frame every step: first it is looked whether the session still holds, and at the end everything is
+brought to where it can be: the controller's office is taken or left, followers ask for more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A node's place in its cluster, as the API handlers see it: who the controller is, how to ask it."""
+"""A node's place in its cluster, as API handlers see it: who the controller is, how to ask it."""
 
 from __future__ import annotations
 

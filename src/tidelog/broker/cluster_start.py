@@ -1,7 +1,7 @@
 """From a data directory to a member of a cluster.
 
-Nothing is served yet: the node knows what its own directory says, which may be old. What the cluster
-has agreed on since comes with the metadata log; then the node registers, and is let in.
+Nothing is served yet: the node knows what its own directory says, which may be old. What the
+cluster has agreed on since comes with the metadata log; then the node registers, and is let in.
 """
 
 from __future__ import annotations

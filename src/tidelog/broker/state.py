@@ -104,7 +104,7 @@ class BrokerState:
         self.advanced: dict[Replica, None] = {}
         """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
         self.has_lost_office = False
-        """This node was the controller and is not any more: its decisions may never be committed."""
+        """It was the controller and is not any more: its decisions may never be committed."""
         self.image_waits_due = False
         """Something that rows waiting for the image want to know."""
         self.completed: list[tuple[int, Any]] = []
