@@ -1,8 +1,8 @@
 """What a node's directory says of its last life: if it ended cleanly, and as whom it was known.
 
 The clean mark is a file written as the last act of a clean stop and deleted as the first act of a
-start. The broker epoch is written down when the cluster gives it: a directory that has it is the one that
-the cluster knows, and not a new, a wiped or an old one.
+start. The broker epoch is written down when the cluster gives it: a directory that has it is the
+one that the cluster knows, and not a new, a wiped or an old one.
 """
 
 from __future__ import annotations

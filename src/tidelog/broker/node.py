@@ -285,11 +285,11 @@ class Node:
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
         self._wake(now, effects)
-        if not state.node_is_read_only:
+        if self._member is not None and self._may_go(now, self._member):
+            self._finish_leaving(now, self._member, effects)
+        elif not state.node_is_read_only:
             self._start_flush(now, effects)
         effects += self._peers.take_effects()
-        if self._member is not None:
-            self._finish_leaving(now, self._member, effects)
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
@@ -476,11 +476,15 @@ class Node:
             Stop(f"the metadata log can't be written ({why}): see to the disk, then start again")
         )
 
+    def _may_go(self, now: Now, member: ClusterMember) -> bool:
+        """The cluster lets it go, or does not answer."""
+        if self._leave_by_ms is None:
+            return False
+        return member.has_left or now.monotonic_ms >= self._leave_by_ms
+
     def _finish_leaving(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
-        """When the cluster lets it go, or does not answer; and no flush is under way."""
-        if self._leave_by_ms is None or self.state.flushing.under_way is not None:
-            return
-        if member.has_left or now.monotonic_ms >= self._leave_by_ms:
+        """Not while a flush is under way: were it to fail, the last one might succeed."""
+        if self.state.flushing.under_way is None:
             member.journal.resign(now)
             effects += self._peers.take_effects()
             self._finish(now, effects)

@@ -1,8 +1,8 @@
 """What must be true of the nodes' own state, whatever clients see: the I properties.
 
 Looked at after every few steps, with the eyes of somebody who sees all nodes at once. How far a
-partition was ever committed is remembered (`true_watermark`), so that a leader which has lost some of
-it, or a member of the in-sync set without it, is found at once.
+partition was ever committed is remembered (`true_watermark`), so that a leader which has lost some
+of it, or a member of the in-sync set without it, is found at once.
 """
 
 from __future__ import annotations
