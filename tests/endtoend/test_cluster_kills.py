@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.support.eventually import eventually
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 

@@ -80,9 +80,20 @@ class SteadyTraffic:
         now = time.monotonic()
         self.longest_gap_s = max(self.longest_gap_s, now - self._last_ack_s)
         self._last_ack_s = now
-        value = message.value()
-        assert value is not None
-        self.acknowledged[int(value)] = (message.partition(), message.offset())
+        self.acknowledged[_number(message)] = _place(message)
+
+
+def _number(message: Message) -> int:
+    value = message.value()
+    assert value is not None
+    return int(value)
+
+
+def _place(message: Message) -> tuple[int, int]:
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    return partition, offset
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tuple[int, int]]]:
@@ -107,11 +118,9 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
             continue
         error = message.error()
         if error is None:
-            value = message.value()
-            assert value is not None
-            found.setdefault(int(value), []).append((message.partition(), message.offset()))
+            found.setdefault(_number(message), []).append(_place(message))
         elif error.code() == KafkaError._PARTITION_EOF:
-            ended.add(message.partition())
+            ended.add(_place(message)[0])
         elif not error.retriable():
             raise KafkaException(error)
     consumer.close()

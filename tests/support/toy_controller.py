@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tidelog.metadata.image import NodeState, PartitionState
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import (
+from tidelog.model.ids import BrokerEpoch,  (
     NO_NODE,
     LeaderEpoch,
     NodeId,
@@ -27,7 +27,7 @@ class ToyController:
     """`state` is what is committed; `history` all that ever was, for those who learn it late."""
 
     def __init__(self, nodes: tuple[NodeId, ...], *, min_isr: int) -> None:
-        self.nodes = {node: NodeState(node, f"host{node}", 9092, None, 1) for node in nodes}
+        self.nodes = {node: NodeState(node, f"host{node}", 9092, None, BrokerEpoch(1)) for node in nodes}
         self.fenced: set[NodeId] = set()
         self.min_isr = min_isr
         self.state = PartitionState(KEY, NAME, nodes, nodes, nodes[0], LeaderEpoch(0))
@@ -68,7 +68,7 @@ class ToyController:
     def register(self, node: NodeId) -> int:
         """A new life of a node: fenced, whatever it was before."""
         self.fence(node)
-        epoch = self.nodes[node].epoch + 1
+        epoch = BrokerEpoch(self.nodes[node].epoch + 1)
         self.nodes[node] = replace(self.nodes[node], epoch=epoch)
         return epoch
 

@@ -3,11 +3,11 @@
 A registration gets the next broker epoch, and the node is fenced until it has caught up with the
 metadata. The node may vouch for its logs with `previous_epoch`: the epoch it had when it last ran
 on this directory. If that is the last epoch the cluster knows of it, it stays eligible where it
-was: after a clean stop everywhere, after a crash (`has_crashed`) where records count only once they are
-flushed, since a crash takes nothing that counted. Otherwise it may have lost records (a wiped or an
-old directory, records that counted unflushed), and is removed from the ISR and ELR until it has
-fetched again; only where it is the one replica there is, it goes on, because nobody else will ever
-have more.
+was: after a clean stop everywhere, after a crash (`has_crashed`) where records count only once they
+are flushed, since a crash takes nothing that counted. Otherwise it may have lost records (a wiped
+or an old directory, records that counted unflushed), and is removed from the ISR and ELR until it
+has fetched again; only where it is the one replica there is, it goes on, because nobody else will
+ever have more.
 """
 
 from __future__ import annotations

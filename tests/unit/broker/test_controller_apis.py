@@ -268,7 +268,7 @@ def test_producer_ids_are_given_in_blocks(driver: NodeDriver) -> None:
 def test_a_node_that_does_not_decide_says_so(driver: NodeDriver) -> None:
     epoch = join(driver)
     create(driver, 1)
-    driver.node.state.controller = None  # type: ignore[assignment]
+    driver.node.state.active_controller = None
     asked: list[Any] = [
         registration(),
         heartbeat(driver, epoch),

@@ -11,7 +11,15 @@ from tidelog.log.log import Log
 from tidelog.metadata.image import NodeState, PartitionState
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionKey, TopicId, TopicPartition
+from tidelog.model.ids import (
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionKey,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.partition.follower import Follower
 from tidelog.partition.leader import FollowerFetch, Leader
@@ -49,7 +57,7 @@ def a_membership(node_id: NodeId = ME) -> Membership:
     membership = Membership(node_id, ReplicationSettings(lag_time_max_ms=LAG_MS))
     membership.broker_epoch = 10
     membership.nodes = {
-        node: NodeState(node, f"host{node}", 9092, f"rack{node}", 10 * node)
+        node: NodeState(node, f"host{node}", 9092, f"rack{node}", BrokerEpoch(10 * node))
         for node in (ME, OTHER, THIRD)
     }
     return membership
