@@ -57,16 +57,23 @@ class Unchecked:
 
 
 class Draft:
-    """Apply records, then take `changes` (the fields of the next image) and `delta`."""
+    """Apply records, `finish`, then take `changes` (the fields of the next image) and `delta`."""
 
     def __init__(self, image: Facts) -> None:
         self._image = image
         self.changes: dict[str, Any] = {}
         self._copied: set[str] = set()
+        self._partitions: dict[str, list[PartitionState]] = {}
+        """Of topics whose partitions change, until all have: a topic may have very many."""
         self.delta = Delta()
 
     def apply(self, record: MetadataRecord) -> None:
         _APPLY[type(record)](self, record)
+
+    def finish(self) -> None:
+        for name, partitions in self._partitions.items():
+            topics = self._mutable("topics")
+            topics[name] = replace(topics[name], partitions=tuple(partitions))
 
     def current(self, name: str) -> Any:
         return self.changes.get(name, getattr(self._image, name))
@@ -78,8 +85,14 @@ class Draft:
         return self.changes[name]
 
     def _topic(self, topic_id: TopicId) -> TopicState:
+        """Its partitions are in `_partitions_of`."""
         topic: TopicState = self.current("topics")[self.current("names")[topic_id]]
         return topic
+
+    def _partitions_of(self, topic: TopicState) -> list[PartitionState]:
+        if topic.name not in self._partitions:
+            self._partitions[topic.name] = list(topic.partitions)
+        return self._partitions[topic.name]
 
     # --- the cluster and its nodes ------------------------------------------------------------
 
@@ -138,11 +151,11 @@ class Draft:
         topic_id = TopicId(record.topic_id)
         name: str | None = self._mutable("names").pop(topic_id, None)
         if name is not None:
-            topic: TopicState = self._mutable("topics").pop(name)
-            count = self.current("partition_count") - len(topic.partitions)
-            self.changes["partition_count"] = count
+            partitions = self._partitions_of(self._mutable("topics").pop(name))
+            del self._partitions[name]
+            self.changes["partition_count"] = self.current("partition_count") - len(partitions)
             self.delta.removed[topic_id] = name
-            for index in range(len(topic.partitions)):
+            for index in range(len(partitions)):
                 self.delta.partitions.pop(PartitionKey(topic_id, index), None)
         removed = self._mutable("removed")
         removed[topic_id] = name or record.name
@@ -153,27 +166,25 @@ class Draft:
 
     def partition(self, record: PartitionRecord) -> None:
         topic = self._topic(TopicId(record.topic_id))
+        partitions = self._partitions_of(topic)
         state = PartitionState.of(record, topic.name)
-        if record.partition < len(topic.partitions):
+        if record.partition < len(partitions):
             # An old log says it whole where a change is meant; the epoch must not go back.
-            least = topic.partitions[record.partition].partition_epoch + 1
+            least = partitions[record.partition].partition_epoch + 1
             state = replace(state, partition_epoch=max(least, state.partition_epoch))
-        self._put_partition(topic, state)
+            self._put_partition(partitions, state)
+            return
+        partitions.append(state)
+        self.changes["partition_count"] = self.current("partition_count") + 1
+        self.delta.partitions[state.key] = PartitionDelta(None, state)
 
     def partition_change(self, record: PartitionChangeRecord) -> None:
-        topic = self._topic(TopicId(record.topic_id))
-        self._put_partition(topic, topic.partitions[record.partition].changed(record))
+        partitions = self._partitions_of(self._topic(TopicId(record.topic_id)))
+        self._put_partition(partitions, partitions[record.partition].changed(record))
 
-    def _put_partition(self, topic: TopicState, state: PartitionState) -> None:
-        partitions = list(topic.partitions)
-        before: PartitionState | None = None
-        if state.key.partition == len(partitions):
-            partitions.append(state)
-            self.changes["partition_count"] = self.current("partition_count") + 1
-        else:
-            before = partitions[state.key.partition]
-            partitions[state.key.partition] = state
-        self._mutable("topics")[topic.name] = replace(topic, partitions=tuple(partitions))
+    def _put_partition(self, partitions: list[PartitionState], state: PartitionState) -> None:
+        before = partitions[state.key.partition]
+        partitions[state.key.partition] = state
         earlier = self.delta.partitions.get(state.key)
         self.delta.partitions[state.key] = PartitionDelta(
             before if earlier is None else earlier.before, state

@@ -104,6 +104,7 @@ class Image:
         draft = Draft(self)
         for record in records:
             draft.apply(record)
+        draft.finish()
         if not draft.changes:
             return self, draft.delta
         after = replace(

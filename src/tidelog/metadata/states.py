@@ -138,6 +138,8 @@ class PartitionState:
     @property
     def target_replicas(self) -> tuple[NodeId, ...]:
         """Who keeps the partition once a reassignment is done."""
+        if not self.removing_replicas:
+            return self.replicas
         return tuple(node for node in self.replicas if node not in self.removing_replicas)
 
     @property
