@@ -80,7 +80,8 @@ class LogMachine(RuleBasedStateMachine):
         is_new_epoch=st.booleans(),
     )
     def appends_replicated(self, request: list[list[int]], is_new_epoch: bool) -> None:
-        """As a follower does: with the leader's offsets and epochs, the last of which may be new."""
+        """As a follower does: with the leader's offsets and epochs, the last of which may be
+        new."""
         made = bytearray()
         base = self.end
         for number, times in enumerate(request):

@@ -137,7 +137,7 @@ class MiniCluster:
         draw = self.random.choice
         choices: list[tuple[int, Callable[[], None]]] = [
             (40, self.deliver),
-            (draw((6, 16)), self.produce),
+            (draw((3, 8, 16)), self.produce),
             (draw((8, 20)), self.finish_flush),
             (draw((4, 12)), self.learn),
             (draw((2, 8)), self.pass_time),
@@ -146,7 +146,7 @@ class MiniCluster:
             (draw((0, 2, 4)), self.fence_somebody),
             (draw((2, 6)), self.unfence_somebody),
             (draw((0, 1, 4)), self.move_leader),
-            (draw((0, 1, 4)), self.reassign),
+            (draw((0, 2, 6)), self.reassign),
             (draw((0, 1, 4)), self.delete_records),
         ]
         weights, acts = [weight for weight, _ in choices], [act for _, act in choices]

@@ -139,9 +139,10 @@ class BrokerState:
     def appended(self, leader: Replica) -> None:
         """Something was written to the leader's log: flush it, or let readers know."""
         self.touched[leader] = None
-        if leader.waits_for_flush or leader.log.has_new_files:
+        is_late = leader.waits_for_flush
+        if is_late or leader.log.has_new_files:
             self.flushing.touch(leader)
-        if not leader.waits_for_flush or leader.has_followers:
+        if not is_late or leader.has_followers:
             self.advanced[leader] = None
 
     def roles_changed(self) -> None:

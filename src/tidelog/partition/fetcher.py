@@ -1,10 +1,12 @@
 """All partitions followed from one node, in one fetch request after the other.
 
-One request is under way at a time. It names every partition that may be asked for; an answer is
-matched by the request's number and each partition's offset, and whatever is not the answer to what
-is being waited for is dropped. The next request waits until all that was appended is flushed, which
-one round of the node's group commit does for all of them. Who got records goes to the end of the
-line, so that a busy partition can't starve the others; the bytes of an answer are bounded.
+A request names every partition that may be asked for and is not being asked for already. It may
+wait long for its answer; who comes later, or had to pause, goes into a second request meanwhile, on
+a connection of its own (`SendFetch.lane`, since answers on one connection come in order). An answer
+is matched by the request's number and each partition's offset, and whatever is not the answer to
+what is being waited for is dropped. The next request waits until all that was appended is flushed,
+which one round of the node's group commit does for all of them. Who got records goes to the end of
+the line, so that a busy partition can't starve the others; the bytes of an answer are bounded.
 
 No fetch session is used: the request is complete in itself, and a leader that restarts need not
 remember anything.
@@ -13,6 +15,7 @@ remember anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
@@ -20,18 +23,33 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset, PartitionKey, TopicId
 from tidelog.partition.follower import Follower
-from tidelog.partition.membership import Membership
+from tidelog.partition.membership import Membership, pause_ms
 from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic, ReplicaState
 
 _NO_SESSION_EPOCH = -1
 
 
+LANES = 2
+"""Requests to one node that may be under way together."""
+
+
 class SendFetch(NamedTuple):
-    """To node `source`; whoever sends it brings the answer back with its `number`."""
+    """To node `source`, on its connection `lane` (0 or 1); whoever sends it brings the answer back
+    with its `number`."""
 
     source: NodeId
     number: int
     request: FetchRequest
+    lane: int = 0
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request under way: which partitions, at which offsets, and until when it is waited for."""
+
+    number: int
+    partitions: dict[PartitionKey, tuple[Follower, Offset]]
+    timeout_ms: float
 
 
 class Fetched(NamedTuple):
@@ -48,18 +66,16 @@ class Fetcher:
         self.source = source
         self._membership = membership
         self._followers: dict[PartitionKey, Follower] = {}
-        self._asked: dict[PartitionKey, tuple[Follower, Offset]] = {}
+        self._lanes: list[_Asked | None] = [None] * LANES
+        self._busy: dict[PartitionKey, Follower] = {}
+        """Who is being asked for."""
         self._number = 0
-        self._timeout_ms: float | None = None
+        self._failures = 0
         self._ready_ms = -inf
         self._waits_for_flush = False
 
     def __len__(self) -> int:
         return len(self._followers)
-
-    @property
-    def is_asking(self) -> bool:
-        return self._timeout_ms is not None
 
     def add(self, follower: Follower) -> None:
         self._followers[follower.key] = follower
@@ -70,15 +86,20 @@ class Fetcher:
     # --- asking -------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> SendFetch | None:
-        """What to send now; none while an answer or a flush is waited for, or nothing is due."""
-        if self.is_asking or now_ms < self._ready_ms:
+        """What to send now; none while answers or a flush are waited for, or nothing is due."""
+        if now_ms < self._ready_ms or None not in self._lanes:
             return None
-        due = [follower for follower in self._followers.values() if follower.ready_ms <= now_ms]
+        busy = self._busy
+        due = [
+            follower
+            for key, follower in self._followers.items()
+            if follower.ready_ms <= now_ms and busy.get(key) is not follower
+        ]
         self._waits_for_flush = not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
             return None
         topics: dict[TopicId, FetchTopic] = {}
-        self._asked = {}
+        partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
         for follower in due:
             topic = topics.get(follower.key.topic_id)
             if topic is None:
@@ -87,11 +108,14 @@ class Fetcher:
                 )
             fetch = follower.fetch()
             topic.partitions.append(fetch)
-            self._asked[follower.key] = (follower, Offset(fetch.fetch_offset))
+            partitions[follower.key] = (follower, Offset(fetch.fetch_offset))
+            busy[follower.key] = follower
         settings = self._membership.settings
         self._number += 1
-        self._timeout_ms = now_ms + settings.fetch_wait_max_ms + settings.request_timeout_ms
-        return SendFetch(self.source, self._number, self._request(list(topics.values())))
+        lane = self._lanes.index(None)
+        timeout_ms = now_ms + settings.fetch_wait_max_ms + settings.request_timeout_ms
+        self._lanes[lane] = _Asked(self._number, partitions, timeout_ms)
+        return SendFetch(self.source, self._number, self._request(list(topics.values())), lane)
 
     def _request(self, topics: list[FetchTopic]) -> FetchRequest:
         node, settings = self._membership, self._membership.settings
@@ -113,26 +137,37 @@ class Fetcher:
         """The answer to request `number`. `topic_ids` are for answers that name topics by their
         names (before v13). `DiskError` if the disk failed; what was done before that is done."""
         fetched = Fetched([], [])
-        if number != self._number or not self.is_asking:
+        asked = self._take(number)
+        if asked is None:
             return fetched
-        self._timeout_ms = None
         if response.error_code is not ErrorCode.NONE:
             self._pause(now.monotonic_ms)
             return fetched
+        self._failures = 0
         for topic in response.responses:
             named = topic_ids.get(topic.topic) if topic.topic else None
             topic_id = TopicId(topic.topic_id) if named is None else named
             for data in topic.partitions:
                 key = PartitionKey(topic_id, data.partition_index)
-                asked = self._asked.get(key)
-                if asked is None or self._followers.get(key) is not asked[0]:
+                follower, offset = asked.partitions.get(key, (None, Offset(-1)))
+                if follower is None or self._followers.get(key) is not follower:
                     continue
-                follower, offset = asked
                 follower.take(now, data, asked=offset)
                 self._collect(follower, fetched)
                 if data.records:
                     self._followers[key] = self._followers.pop(key)
         return fetched
+
+    def _take(self, number: int) -> _Asked | None:
+        """The request of that number, which is no longer under way."""
+        for lane, asked in enumerate(self._lanes):
+            if asked is not None and asked.number == number:
+                self._lanes[lane] = None
+                for key, (follower, _) in asked.partitions.items():
+                    if self._busy.get(key) is follower:
+                        del self._busy[key]
+                return asked
+        return None
 
     @staticmethod
     def _collect(follower: Follower, fetched: Fetched) -> None:
@@ -144,26 +179,27 @@ class Fetcher:
 
     def failed(self, now_ms: float, number: int) -> None:
         """Request `number` could not be sent, or its answer will not come."""
-        if number == self._number and self.is_asking:
-            self._timeout_ms = None
+        if self._take(number) is not None:
             self._pause(now_ms)
 
     def tick(self, now_ms: float) -> None:
         """An answer that is overdue is no longer waited for."""
-        if self._timeout_ms is not None and now_ms >= self._timeout_ms:
-            self.failed(now_ms, self._number)
+        for asked in self._lanes:
+            if asked is not None and now_ms >= asked.timeout_ms:
+                self.failed(now_ms, asked.number)
 
     def _pause(self, now_ms: float) -> None:
-        self._ready_ms = now_ms + self._membership.settings.fetch_backoff_ms
+        self._failures += 1
+        self._ready_ms = now_ms + pause_ms(self._failures, self._membership.settings)
 
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
-        if self._timeout_ms is not None:
-            return self._timeout_ms
-        if self._waits_for_flush:
-            return None
-        waiting = [follower.ready_ms for follower in self._followers.values()]
-        if not waiting:
-            return None
-        at = max(min(waiting), self._ready_ms)
-        return None if at == -inf else at
+        deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
+        waiting = [
+            follower.ready_ms
+            for key, follower in self._followers.items()
+            if self._busy.get(key) is not follower
+        ]
+        if waiting and None in self._lanes and not self._waits_for_flush:
+            deadlines.append(max(min(waiting), self._ready_ms))
+        return min((at for at in deadlines if at != -inf), default=None)

@@ -29,7 +29,7 @@ from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, choose_truncation
-from tidelog.partition.membership import Membership
+from tidelog.partition.membership import Membership, pause_ms
 from tidelog.wire.messages.fetch import FetchPartition, PartitionData
 
 
@@ -37,6 +37,7 @@ class Follower:
     """One partition's following of one leader in one leader epoch."""
 
     __slots__ = (
+        "_failures",
         "_is_flushed_first",
         "_is_trusted",
         "_leader_watermark",
@@ -72,6 +73,7 @@ class Follower:
         self.source = state.leader
         self.log = log
         self.ended = False
+        self._failures = 0
         self.ready_ms = -inf
         """Not to be fetched before."""
         self.trouble: ErrorCode | None = None
@@ -178,19 +180,23 @@ class Follower:
             return
         if self.damaged_from is not None and not self._may_repair(now):
             return
-        self._append(now, data)
+        if not self._append(now, data):
+            return
+        self._failures = 0
         self._take_watermark(data)
         self._take_log_start(data)
 
     def _pause(self, now: Now, trouble: ErrorCode) -> None:
         """Until metadata brings a new epoch, which makes a new follower; or for a while."""
         self.trouble = trouble
-        self.ready_ms = now.monotonic_ms + self._membership.settings.fetch_backoff_ms
+        self._failures += 1
+        self.ready_ms = now.monotonic_ms + pause_ms(self._failures, self._membership.settings)
 
-    def _append(self, now: Now, data: PartitionData) -> None:
+    def _append(self, now: Now, data: PartitionData) -> bool:
+        """Whether all that came is here now."""
         records = data.records
         if not isinstance(records, bytes | bytearray | memoryview) or not records:
-            return
+            return True
         try:
             appended = self.log.append_replicated(
                 memoryview(records), leader_epoch=self.leader_epoch, now_ms=now.wall_ms
@@ -198,15 +204,16 @@ class Follower:
         except DiskFull:
             self.has_written = True
             self._pause(now, ErrorCode.KAFKA_STORAGE_ERROR)
-            return
+            return False
         if appended.error is ErrorCode.NONE:
             self.has_written = True
-            return
+            return True
         self._pause(now, appended.error)
         self.reports.append(
             f"{self.name}: node {self.source} sent records that do not fit at offset "
             f"{self.log.log_end_offset}: {appended.error.name}"
         )
+        return False
 
     def _take_watermark(self, data: PartitionData) -> None:
         if data.high_watermark >= 0 and data.high_watermark != self._leader_watermark:

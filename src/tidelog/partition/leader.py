@@ -53,14 +53,16 @@ class Leader:
     """Everything a request may do to a partition that is led here goes through this."""
 
     __slots__ = (
-        "_has_followers",
-        "_is_flushed_first",
+        "_counts_proposed",
         "_membership",
         "_min_isr",
         "_now_ms",
         "_safeguards",
+        "_waits_for_all",
         "ended",
         "epoch_start_offset",
+        "has_enough_replicas",
+        "has_followers",
         "high_watermark",
         "is_internal",
         "isr",
@@ -70,6 +72,7 @@ class Leader:
         "name",
         "progress",
         "replicas",
+        "waits_for_flush",
     )
 
     def __init__(
@@ -95,6 +98,8 @@ class Leader:
         self._membership = membership
         self._safeguards = safeguards
         self._now_ms = now_ms
+        self._waits_for_all = Safeguard.ACK_AFTER_REPLICATION in safeguards
+        self._counts_proposed = Safeguard.MAXIMAL_ISR in safeguards
         self.epoch_start_offset = log.log_end_offset
         known = min(high_watermark, log.log_end_offset)
         self.high_watermark = max(known, log.log_start_offset)
@@ -102,9 +107,13 @@ class Leader:
         self.progress: dict[NodeId, Progress] = {}
         if former is not None and Safeguard.FETCH_IN_EPOCH not in safeguards:
             self.progress = former.progress
-        self._follow(state, now_ms)
-        self._is_flushed_first = self._flushes_first(settings)
+        self.has_followers = False
+        self.has_enough_replicas = False
+        """No fewer in sync than `min.insync.replicas`, of which no more than all count."""
         self._min_isr = settings.min_insync_replicas
+        self._follow(state, now_ms)
+        self.waits_for_flush = self._flushes_first(settings)
+        """Records wait for a flush before they count."""
         self._advance()
 
     # --- what it obeys ------------------------------------------------------------------------
@@ -112,8 +121,9 @@ class Leader:
     def configure(self, settings: TopicSettings) -> None:
         """New settings, while the partition is in use. From `os` to `ack` the watermark stays until
         the flushed end has caught up: clients have seen what lies below it."""
-        self._is_flushed_first = self._flushes_first(settings)
+        self.waits_for_flush = self._flushes_first(settings)
         self._min_isr = settings.min_insync_replicas
+        self._count_replicas()
         self._advance()
 
     def follow(self, state: PartitionState, now_ms: float) -> bool:
@@ -126,13 +136,18 @@ class Leader:
     def _follow(self, state: PartitionState, now_ms: float) -> None:
         self.replicas = state.replicas
         others = [node for node in state.replicas if node != self._membership.node_id]
-        self._has_followers = bool(others)
+        self.has_followers = bool(others)
+        self._count_replicas()
         if Safeguard.FETCH_IN_EPOCH in self._safeguards:
             for node in [node for node in self.progress if node not in others]:
                 del self.progress[node]
         for node in others:
             if node not in self.progress:
                 self.progress[node] = Progress(node, now_ms=now_ms)
+
+    def _count_replicas(self) -> None:
+        needed = min(self._min_isr, len(self.replicas))
+        self.has_enough_replicas = len(self.isr.committed) >= needed
 
     def end(self, reason: ErrorCode) -> None:
         self.ended = reason
@@ -143,27 +158,14 @@ class Leader:
     # --- the watermark ------------------------------------------------------------------------
 
     @property
-    def waits_for_flush(self) -> bool:
-        """Records wait for a flush before they count."""
-        return self._is_flushed_first
-
-    @property
-    def has_followers(self) -> bool:
-        return self._has_followers
-
-    @property
     def durable_end_offset(self) -> Offset:
         """What counts as ours: all below it survives, as far as the flush policy promises."""
-        return self.log.flushed_offset if self._is_flushed_first else self.log.log_end_offset
+        return self.log.flushed_offset if self.waits_for_flush else self.log.log_end_offset
 
     @property
     def is_proven(self) -> bool:
         """All that an earlier leader may have shown lies below our watermark."""
         return self.high_watermark >= self.epoch_start_offset
-
-    @property
-    def has_enough_replicas(self) -> bool:
-        return len(self.isr.committed) >= min(self._min_isr, len(self.replicas))
 
     @property
     def low_watermark(self) -> Offset:
@@ -177,7 +179,7 @@ class Leader:
 
     def is_acknowledged(self, last_offset: Offset, *, by_all: bool) -> bool:
         """A record counts for its producer: with all in sync, or with us alone (acks=1)."""
-        if by_all and Safeguard.ACK_AFTER_REPLICATION in self._safeguards:
+        if by_all and self._waits_for_all:
             return self.high_watermark > last_offset
         return self.may_acknowledge and self.durable_end_offset > last_offset
 
@@ -186,11 +188,10 @@ class Leader:
         if self.ended is not None or not self._membership.has_session:
             return False
         end = self.durable_end_offset
-        if self._has_followers:
+        if self.has_followers:
             if not self.has_enough_replicas:
                 return False
-            is_careful = Safeguard.MAXIMAL_ISR in self._safeguards
-            for node in self.isr.maximal if is_careful else self.isr.committed:
+            for node in self.isr.maximal if self._counts_proposed else self.isr.committed:
                 if node != self._membership.node_id:
                     known = self.progress.get(node)
                     end = min(end, NO_OFFSET if known is None else known.fetch_offset)
@@ -232,10 +233,10 @@ class Leader:
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write whole batches, stamped in place. What was appended counts only below
         `high_watermark`. `DiskFull` or `DiskError` if the disk says no."""
-        if not self.may_acknowledge:
+        if self.ended is not None or not self._membership.has_session:
             return Appended(self.ended or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        if not self._is_flushed_first:
+        if not self.waits_for_flush:
             self._advance()
         return appended
 
@@ -274,7 +275,7 @@ class Leader:
         """A member of the in-sync set that is nearer to a reader in `rack` than we are, and has
         what the reader asks for (KIP-392)."""
         nodes = self._membership
-        if not (rack and self._has_followers and nodes.settings.selects_by_rack):
+        if not (rack and self.has_followers and nodes.settings.selects_by_rack):
             return None
         if nodes.rack_of(nodes.node_id) == rack:
             return None
@@ -345,7 +346,7 @@ class Leader:
 
     def propose(self, now_ms: float) -> ProposeIsr | None:
         """The change of the in-sync set to ask the controller for now, if there is one."""
-        if not (self._has_followers and self.may_acknowledge):
+        if not (self.has_followers and self.may_acknowledge):
             return None
         lost = self.isr.again(now_ms)
         if lost is not None:
@@ -380,9 +381,15 @@ class Leader:
         return is_late and known.fetch_offset != self.log.log_end_offset
 
     def _may_join(self, known: Progress) -> bool:
-        """It has fetched in this epoch, has all that is committed and all from before the epoch."""
+        """It has fetched in this epoch, has all that is committed and all from before the epoch, and
+        nothing that was deleted."""
         offset = known.fetch_offset
         if offset == NO_OFFSET or offset < self.high_watermark:
+            return False
+        if (
+            known.log_start_offset < self.log.log_start_offset
+            and Safeguard.LOG_START_REPLICATED in self._safeguards
+        ):
             return False
         if Safeguard.EXPAND_AFTER_EPOCH_START in self._safeguards:
             is_known = self.is_proven or not self.has_enough_replicas
@@ -396,7 +403,7 @@ class Leader:
 
     def next_deadline(self, now_ms: float) -> float | None:
         """When `propose` may have something to say without anything happening before."""
-        if not self._has_followers or self.ended is not None:
+        if not self.has_followers or self.ended is not None:
             return None
         deadlines = [self.isr.next_deadline()]
         lag_ms = self._membership.settings.lag_time_max_ms

@@ -29,6 +29,16 @@ class ReplicationSettings:
     selects_by_rack: bool = True
 
 
+FIRST_PAUSE_MS = 20
+"""After a first failure: an election often reaches one side some milliseconds before the other."""
+
+
+def pause_ms(failures: int, settings: ReplicationSettings) -> int:
+    """How long to wait after so many failures in a row: twice as long each time, up to
+    `replica.fetch.backoff.ms`."""
+    return min(FIRST_PAUSE_MS << min(failures - 1, 16), settings.fetch_backoff_ms)
+
+
 class Membership:
     """`node_id` is us; `broker_epoch` that of our registration; `nodes` as the image has them."""
 

@@ -72,6 +72,24 @@ def test_a_request_says_who_asks_and_names_all_partitions() -> None:
     assert (fetch.request.session_id, fetch.request.session_epoch) == (0, -1)
 
 
+def test_who_comes_later_is_asked_for_on_a_lane_of_its_own() -> None:
+    fetcher, followers = following(2)
+    fetcher.remove(followers[1].key)
+    first = fetcher.next_request(0)
+    fetcher.add(followers[1])
+    second = fetcher.next_request(1)
+    assert (named(first), named(second)) == ([0], [1])
+    assert first is not None
+    assert second is not None
+    assert (first.lane, second.lane) == (0, 1)
+    answer(fetcher, second.number, of(1, an_answer(one_record())))
+    assert followers[1].log.log_end_offset == 1
+    flush(followers[1].log)
+    assert named(fetcher.next_request(2)) == [1]
+    answer(fetcher, first.number, an_answer(one_record()))
+    assert followers[0].log.log_end_offset == 1
+
+
 def test_one_request_at_a_time_and_the_next_after_the_flush() -> None:
     fetcher, followers = following(2)
     fetch = fetcher.next_request(0)
@@ -109,13 +127,14 @@ def test_after_a_failure_or_a_long_silence_it_waits_and_asks_again() -> None:
     fetch = fetcher.next_request(0)
     assert fetch is not None
     fetcher.failed(5, fetch.number)
-    assert fetcher.next_deadline() == 1005
-    assert fetcher.next_request(1004) is None
-    assert fetcher.next_request(1005) is not None
+    assert fetcher.next_deadline() == 25
+    assert fetcher.next_request(24) is None
+    assert fetcher.next_request(25) is not None
     deadline = fetcher.next_deadline()
-    assert deadline == 1005 + 500 + 30_000
+    assert deadline == 25 + 500 + 30_000
     fetcher.tick(deadline)
-    assert fetcher.next_request(deadline + 1000) is not None
+    assert fetcher.next_deadline() == deadline + 40
+    assert fetcher.next_request(deadline + 40) is not None
 
 
 def test_who_has_to_wait_does_not_keep_the_others_waiting() -> None:
@@ -125,5 +144,5 @@ def test_who_has_to_wait_does_not_keep_the_others_waiting() -> None:
     refusal = an_answer(error=ErrorCode.UNKNOWN_LEADER_EPOCH, high_watermark=-1)
     answer(fetcher, fetch.number, of(1, refusal))
     assert named(fetcher.next_request(1)) == [0]
-    assert followers[1].ready_ms == 1000
+    assert followers[1].ready_ms == 20
     assert followers[1].position == Offset(0)

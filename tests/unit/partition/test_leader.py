@@ -197,6 +197,15 @@ class TestTheInSyncSet:
         leader.follow(a_state(isr=(1, 2), partition_epoch=2), 3)
         assert leader.propose(3) is None
 
+    def test_who_still_has_what_was_deleted_has_to_let_go_first(self) -> None:
+        leader = a_leader(a_log(4), a_state(isr=(1,)))
+        leader.log.advance_start(Offset(2))
+        flush(leader.log)
+        fetch(leader, 4, node=OTHER)
+        assert leader.propose(1) is None
+        leader.note_fetch(a_fetch(4)._replace(log_start_offset=Offset(2)), 2)
+        assert leader.propose(2) is not None
+
 
 class TestAFollowersFetch:
     def test_epochs_are_checked(self) -> None:

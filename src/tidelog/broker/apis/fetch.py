@@ -25,7 +25,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, PartitionKey
 from tidelog.partition.divergence import EpochEnd, find_divergence
-from tidelog.partition.leader import FollowerFetch, Leader
+from tidelog.partition.leader import FollowerFetch
 from tidelog.partition.replica import Replica
 from tidelog.wire.messages.fetch import (
     AbortedTransaction,
@@ -284,14 +284,12 @@ class _FollowersFetch(_Fetch):
         super().collect()
 
     def respond(self) -> FetchResponse:
-        for item in self.plan.items:
-            leader = self._leader(item)
-            if isinstance(leader, Leader):
-                leader.told(self._node_id)
+        for item, data in zip(self.plan.items, self._collected, strict=True):
+            replica = self._find(item)
+            is_told = data.error_code is ErrorCode.NONE and data.diverging_epoch.epoch < 0
+            if is_told and isinstance(replica, Replica) and replica.leader is not None:
+                replica.leader.told(self._node_id)
         return super().respond()
-
-    def _leader(self, item: FetchItem) -> Leader | ErrorCode:
-        return self._state.replicas.find_leader(item.topic, item.partition, topic_id=item.topic_id)
 
     def _said(self, item: FetchItem) -> FollowerFetch:
         return FollowerFetch(
