@@ -24,7 +24,7 @@ from tidelog.quorum.states import State
 SEEDS = 300
 CHUNKS = 10
 CHAOS_MS = 4_000.0
-CALM_MS = 2_500.0
+CALM_MS = 20_000.0
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Story:
         cluster.run_until(CHAOS_MS)
         cluster.check_logs()
         self._heal()
-        cluster.run_until(CHAOS_MS + CALM_MS)
+        self._calm_down()
         self._check_liveness()
 
     def _later(self, mean_ms: float, action: object) -> None:
@@ -82,7 +82,7 @@ class Story:
     def _write(self) -> None:
         """To whoever believes to be the leader, stale ones too."""
         if self.cluster.now < CHAOS_MS:
-            self._later(25, self._write)
+            self._later(10 if self.trips else 25, self._write)
         leading = [h for h in self._up() if h.quorum and h.quorum.state is State.LEADER]
         if leading:
             self.value += 1
@@ -214,6 +214,18 @@ class Story:
         for host in self.cluster.hosts.values():
             self._start(host)
 
+    def _calm_down(self) -> None:
+        """Time for everybody to catch up, with a limit."""
+        cluster = self.cluster
+        limit = cluster.now + CALM_MS
+        while cluster.now < limit:
+            cluster.run_until(cluster.now + 250)
+            leader = cluster.leader()
+            if leader is not None and leader.quorum is not None and leader.quorum.has_office:
+                ends = [host.applied_end for host in cluster.hosts.values()]
+                if ends == [leader.log.end_offset] * len(ends):
+                    return
+
     def _check_liveness(self) -> None:
         """A leader, and everybody agrees with it on everything, also on what is written now."""
         cluster = self.cluster
@@ -223,7 +235,7 @@ class Story:
         proposal = cluster.propose(leader, ["after all"])
         if proposal is None or proposal.error is not ErrorCode.NONE:
             raise Violation(f"the leader does not take records: {proposal}")
-        cluster.run_until(cluster.now + 1_000)
+        self._calm_down()
         cluster.check_logs()
         for host in cluster.hosts.values():
             assert host.quorum is not None

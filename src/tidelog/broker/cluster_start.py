@@ -15,13 +15,14 @@ from tidelog.broker.last_life import directory_id, take_last_life
 from tidelog.broker.peers import Peers
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
+from tidelog.broker.start import StartRefused
 from tidelog.broker.state import BrokerState
 from tidelog.log.disk import Disk
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import open_metadata_log
-from tidelog.metadata.quorum_log import MetadataLog
-from tidelog.metadata.vote_file import VoteFile
+from tidelog.metadata.quorum_log import LogDamaged, MetadataLog
+from tidelog.metadata.vote_file import VoteDamaged, VoteFile
 from tidelog.model.clock import Now
 from tidelog.model.cluster_settings import parse_voters
 from tidelog.model.ids import Endpoint, NodeId
@@ -32,6 +33,7 @@ from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.voters import Endpoint as VoterEndpoint
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
+from tidelog.wire.errors import DecodeError
 
 _LISTENER = "PLAINTEXT"
 
@@ -51,19 +53,24 @@ def start_member(
     disk.make_directory(TOPICS_DIRECTORY)
     me = ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random)))
     voters = parse_voters(config.settings.controller_quorum_voters)
-    metadata_log = MetadataLog(
-        disk, open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
-    )
-    quorum = Quorum(
-        me,
-        _voter_set(voters),
-        log=metadata_log,
-        store=VoteFile(disk),
-        random=Random(random.getrandbits(64)),
-        now_ms=now.monotonic_ms,
-        settings=_quorum_settings(config.settings),
-    )
-    journal = QuorumJournal(quorum, metadata_log, peers)
+    try:
+        metadata_log = MetadataLog(
+            disk, open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
+        )
+        quorum = Quorum(
+            me,
+            _voter_set(voters),
+            log=metadata_log,
+            store=VoteFile(disk, METADATA_DIRECTORY),
+            random=Random(random.getrandbits(64)),
+            now_ms=now.monotonic_ms,
+            settings=_quorum_settings(config.settings),
+        )
+        journal = QuorumJournal(quorum, metadata_log, peers)
+    except (LogDamaged, VoteDamaged, DecodeError) as damaged:
+        raise StartRefused(
+            f"{damaged}; empty the data directory, and the node gets all of it from the others"
+        ) from None
     replicas = Replicas(
         disk,
         dict(config.topic_defaults),

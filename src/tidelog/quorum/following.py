@@ -105,11 +105,22 @@ def _answered(
         return None
     if response.error is not ErrorCode.NONE:
         pursuit.download = None
+        has_resigned = response.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if has_resigned and pursuit.leader_id is not None and response.leader_epoch == core.epoch:
+            _lose_leader(core, now_ms)
         return None
     pursuit.has_fetched = True
     pursuit.retry_at_ms = now_ms
     core.role_deadline_ms = now_ms + core.settings.fetch_timeout_ms
     return pursuit
+
+
+def _lose_leader(core: Core, now_ms: float) -> None:
+    """It says itself that it leads this epoch no longer (it was restarted, or its resignation got
+    lost): there is no point in waiting for the fetch timeout."""
+    roles.lose_leader(core, now_ms, core.backoff_at(now_ms))
+    if core.pursuit is not None:
+        core.pursuit.retry_at_ms = now_ms + core.settings.retry_backoff_ms
 
 
 def _cut(core: Core, now_ms: float, diverging: EpochEnd) -> None:

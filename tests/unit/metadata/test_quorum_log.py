@@ -6,15 +6,13 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-import pytest
-
 from tidelog.log.log import Log
 from tidelog.metadata.quorum_log import MetadataLog
-from tidelog.metadata.vote_file import QUORUM_STATE, VoteFile, VoteFileDamaged
+from tidelog.metadata.vote_file import VoteFile
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.model.settings import topic_settings
 from tidelog.quorum.events import LogFlushed, TakeOffice, Ticked
-from tidelog.quorum.ports import ElectionState, SnapshotId
+from tidelog.quorum.ports import SnapshotId
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 from tidelog.runtime.file_disk import FileDisk
@@ -34,7 +32,7 @@ class Voter:
             ME,
             VoterSet.of_ids([1]),
             log=self.log,
-            store=VoteFile(self.disk),
+            store=VoteFile(self.disk, "metadata"),
             random=Random(1),
             now_ms=0.0,
         )
@@ -94,14 +92,3 @@ def test_a_snapshot_from_elsewhere_begins_the_log_anew(tmp_path: Path) -> None:
     log = voter.log
     assert (log.start_offset, log.end_offset, log.last_epoch) == (100, 100, 3)
     assert log.read_snapshot(snapshot_id, 0, 100) == b"bytes"
-
-
-def test_a_vote_is_remembered_and_a_damaged_one_refused(tmp_path: Path) -> None:
-    disk = FileDisk(tmp_path)
-    assert VoteFile(disk).load() == ElectionState()
-    state = ElectionState(LeaderEpoch(4), voted=ME, leader_id=None)
-    VoteFile(disk).save(state)
-    assert VoteFile(disk).load() == state
-    (tmp_path / QUORUM_STATE).write_text("{")
-    with pytest.raises(VoteFileDamaged):
-        VoteFile(disk).load()

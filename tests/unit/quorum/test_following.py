@@ -124,6 +124,15 @@ def test_a_leader_that_does_not_answer_is_given_up() -> None:
     assert driver.state() is State.PROSPECTIVE
 
 
+def test_a_leader_that_says_it_leads_no_longer_is_not_waited_for() -> None:
+    driver = follower()
+    number, _ = fetch_under_way(driver)
+    refused = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, None, EPOCH)
+    driver.respond(number, refused)
+    assert driver.state() is State.UNATTACHED
+    assert driver.quorum.describe()["timer_ms"] <= driver.now + 1_000
+
+
 def test_an_observer_asks_around_until_it_knows_the_leader() -> None:
     driver = Driver(2, 3)
     driver.tick()
