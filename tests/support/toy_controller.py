@@ -8,8 +8,9 @@ from uuid import UUID
 
 from tidelog.metadata.image import NodeState, PartitionState
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch,  (
+from tidelog.model.ids import (
     NO_NODE,
+    BrokerEpoch,
     LeaderEpoch,
     NodeId,
     PartitionKey,
@@ -27,7 +28,9 @@ class ToyController:
     """`state` is what is committed; `history` all that ever was, for those who learn it late."""
 
     def __init__(self, nodes: tuple[NodeId, ...], *, min_isr: int) -> None:
-        self.nodes = {node: NodeState(node, f"host{node}", 9092, None, BrokerEpoch(1)) for node in nodes}
+        self.nodes = {
+            node: NodeState(node, f"host{node}", 9092, None, BrokerEpoch(1)) for node in nodes
+        }
         self.fenced: set[NodeId] = set()
         self.min_isr = min_isr
         self.state = PartitionState(KEY, NAME, nodes, nodes, nodes[0], LeaderEpoch(0))

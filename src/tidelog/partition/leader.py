@@ -381,8 +381,8 @@ class Leader:
         return is_late and known.fetch_offset != self.log.log_end_offset
 
     def _may_join(self, known: Progress) -> bool:
-        """It has fetched in this epoch, has all that is committed and all from before the epoch, and
-        nothing that was deleted."""
+        """It has fetched in this epoch, has all that is committed and all from before the epoch,
+        and nothing that was deleted."""
         offset = known.fetch_offset
         if offset == NO_OFFSET or offset < self.high_watermark:
             return False

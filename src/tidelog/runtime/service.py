@@ -136,12 +136,12 @@ class Service:
         )
         self._is_flushing = False
         self._is_stopping = False
-        self._is_told_to_stop = False
         self._is_broken = False
         self.stopped: asyncio.Future[None] = loop.create_future()
         self.on_ready: Callable[[], None] | None = None
         self.listener = _listen(loop, options, self._on_connection)
-        self._node = make_node(self._node_config(), options.data_dir)
+        self._config = self._node_config()
+        self._node = make_node(self._config, options.data_dir)
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
             SendResponse: self._send,
             CloseConnection: self._close,
@@ -171,14 +171,11 @@ class Service:
     def request_stop(self) -> None:
         """Not while a flush is under way: were it to fail, the stop's own flush of the same file
         would succeed, since the kernel reports such an error once."""
+        if self._config.is_member:
+            self._step(StopRequested())  # it takes its time over it, and goes on flushing meanwhile
+            return
         self._is_stopping = True
         if not self._is_flushing:
-            self._tell_to_stop()
-
-    def _tell_to_stop(self) -> None:
-        """Once. A member of a cluster takes its time over it, and goes on flushing meanwhile."""
-        if not self._is_told_to_stop:
-            self._is_told_to_stop = True
             self._step(StopRequested())
 
     def wake(self) -> None:
@@ -255,7 +252,7 @@ class Service:
         self._is_flushing = False
         self._step(event)
         if self._is_stopping:
-            self._tell_to_stop()
+            self._step(StopRequested())
 
     def _arm_timer(self) -> None:
         deadline_ms = self._node.next_deadline()
@@ -302,7 +299,7 @@ class Service:
             connection.resume()
 
     def _flush(self, effect: StartFlush) -> None:
-        if self._is_told_to_stop or not self._is_stopping:  # a stop flushes everything itself
+        if not self._is_stopping:  # the stop flushes everything itself
             self._is_flushing = True
             self._flusher.flush(effect)
 
