@@ -130,7 +130,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
 def check_nothing_lost_or_doubled(
     traffic: SteadyTraffic, bootstrap: str, topic: str, n: int
 ) -> None:
-    """Every acknowledged record is where it was said to be, once; none is there that was not sent."""
+    """Every acknowledged record is where it was said to be, once; no other is there."""
     found = read_all(bootstrap, topic, n)
     lost = [
         number for number, at in traffic.acknowledged.items() if at not in found.get(number, [])

@@ -46,6 +46,8 @@ HEAL_MS = 120_000.0
 CLEANED = "cleaned"
 """The topic that is compacted or shortened while it is written."""
 
+ANY_SIZE = 0
+
 MAX_FINDINGS = 50
 """A run with more of them has nothing new to say."""
 
@@ -71,9 +73,9 @@ NODE_FAILURES = (
 @dataclass(slots=True, frozen=True)
 class RunOptions:
     """`ablate` switches one safeguard off; `make_node` puts another in the node's place; `nodes`
-    is the size of a cluster, drawn where it is not given."""
+    is the size of a cluster: `ANY_SIZE` lets the seed choose."""
 
-    nodes: int | None = None
+    nodes: int = 1
     ablate: Safeguard | None = None
     make_node: NodeFactory = Node
     validate_every: int = 4
