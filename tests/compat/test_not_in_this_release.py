@@ -10,7 +10,7 @@ from typing import Any
 import aiokafka
 import kafka
 import pytest
-from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -118,9 +118,8 @@ ANY_ACL = AclBindingFilter(
     [
         lambda admin, name: admin.describe_acls(ANY_ACL),
         lambda admin, name: admin.describe_user_scram_credentials(["u"])["u"],
-        lambda admin, name: admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(name, 0)]),
     ],
-    ids=["acls", "users", "elect-leaders"],
+    ids=["acls", "users"],
 )
 def test_confluent_kafka_is_told_what_is_not_supported(
     bootstrap: str, topic: str, ask: Callable[[AdminClient, str], Any]
@@ -136,10 +135,9 @@ def test_confluent_kafka_is_told_what_is_not_supported(
     [
         lambda admin: admin.list_transactions(),
         lambda admin: admin.describe_user_scram_credentials(),
-        lambda admin: admin.list_partition_reassignments(),
         lambda admin: admin.describe_metadata_quorum(),
     ],
-    ids=["transactions", "users", "reassignments", "quorum"],
+    ids=["transactions", "users", "quorum"],
 )
 def test_kafka_python_is_told_what_is_not_supported(
     bootstrap: str, ask: Callable[[Any], Any]

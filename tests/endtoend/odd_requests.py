@@ -22,6 +22,9 @@ from tidelog.wire.messages import API_BY_KEY
 from tidelog.wire.requests import encode_request
 from tidelog.wire.schema import FieldSchema, WireType, schema_of
 
+_FOR_CLIENTS = [row for row in SERVED.values() if row.is_advertised]
+"""What nodes say to one another is not nonsense, however odd: it is believed."""
+
 _LENGTH = struct.Struct(">i")
 _WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _UNSIGNED = {"uint16": 16, "uint32": 32}
@@ -76,7 +79,7 @@ class OddRequests:
 
     def _well_formed(self) -> bytes:
         random = self._random
-        served = SERVED[random.choice(list(SERVED))]
+        served = random.choice(_FOR_CLIENTS)
         version = random.randint(max(served.min_version, served.first_handled), served.max_version)
         is_deletion = served.key == _DELETE_TOPICS
         self._names = _DOOMED if is_deletion else _NAMES

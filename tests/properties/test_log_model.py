@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.wire.batch import iter_batches
+from tidelog.wire.batch import iter_batches, stamp
 from tidelog.wire.records import decode_records
 
 Row = tuple[int, int, bytes, int]
@@ -73,6 +73,41 @@ class LogMachine(RuleBasedStateMachine):
             base - 1,
         )
 
+    @rule(
+        request=st.lists(
+            st.lists(st.integers(-1, 60), min_size=1, max_size=4), min_size=1, max_size=6
+        ),
+        is_new_epoch=st.booleans(),
+    )
+    def appends_replicated(self, request: list[list[int]], is_new_epoch: bool) -> None:
+        """As a follower does: with the leader's offsets and epochs, the last of which may be
+        new."""
+        made = bytearray()
+        base = self.end
+        for number, times in enumerate(request):
+            self.epoch += is_new_epoch and number == len(request) - 1
+            self.serial += 1
+            value = b"value %d" % self.serial
+            batch = a_batch(value=value, timestamps=times)
+            stamp(batch, Offset(base), LeaderEpoch(self.epoch))
+            made += batch
+            self.batches.append(
+                [(base + n, time, value, self.epoch) for n, time in enumerate(times)]
+            )
+            base += len(times)
+        result = self.log.append_replicated(
+            memoryview(bytes(made)), leader_epoch=LeaderEpoch(self.epoch), now_ms=1000
+        )
+        assert (result.error, result.last_offset) == (ErrorCode.NONE, base - 1)
+
+    def truncates_under_way(self) -> None:
+        """What may be cut may be lost, from the moment that it begins."""
+        offset = self.end * 2 // 3
+        kept = [batch for batch in self.batches if batch[-1][0] < offset]
+        self.flushed = min(self.flushed, sum(map(len, kept)))
+        self.log.truncate_to(Offset(offset))
+        self._cut_to(offset)
+
     @rule()
     def rolls(self) -> None:
         if self.log._active.size:
@@ -114,13 +149,19 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(
         changes=st.integers(0, 25),
-        steps=st.lists(st.sampled_from(["append", "flush", "checkpoint", "roll", "close"])),
+        steps=st.lists(
+            st.sampled_from(
+                ["append", "replicate", "flush", "checkpoint", "roll", "close", "truncate"]
+            )
+        ),
         is_opening_hit=st.booleans(),
     )
     def loses_power_at_work(self, changes: int, steps: list[str], is_opening_hit: bool) -> None:
         """Between any two changes of the disk, and then perhaps again while recovering."""
         work = {
             "append": lambda: self.appends([[1, 2], [3]], is_new_epoch=False),
+            "replicate": lambda: self.appends_replicated([[1, 2], [3]], is_new_epoch=True),
+            "truncate": self.truncates_under_way,
             "flush": self.flushes,
             "checkpoint": self.checkpoints,
             "roll": self.rolls,

@@ -19,6 +19,7 @@ MACHINE_ROOMS = (
     "controller",
     "groups",
     "partition",
+    "quorum",
     "broker",
     "sim",
 )

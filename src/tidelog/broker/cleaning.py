@@ -11,7 +11,7 @@ from tidelog.broker.state import BrokerState
 from tidelog.log.cleaner import Cleaning
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.model.clock import Now
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 LOGS_PER_TURN = 200
 BYTES_PER_TURN = 1024 * 1024
@@ -26,10 +26,10 @@ class CleaningSchedule:
     def __init__(self, state: BrokerState, now: Now) -> None:
         self._state = state
         self._settings = state.config.settings
-        self._unchecked: list[Leader] = []
+        self._unchecked: list[Replica] = []
         self._retention_ms = now.monotonic_ms + self._settings.log_retention_check_interval_ms
         self._compaction_ms = now.monotonic_ms + self._settings.log_cleaner_backoff_ms
-        self._under_way: tuple[Leader, Cleaning] | None = None
+        self._under_way: tuple[Replica, Cleaning] | None = None
 
     @property
     def deadline_ms(self) -> float:
@@ -56,14 +56,17 @@ class CleaningSchedule:
         interval_ms = self._settings.log_retention_check_interval_ms
         self._retention_ms = now.monotonic_ms + (PAUSE_MS if self._unchecked else interval_ms)
 
-    def _retain(self, leader: Leader, now: Now, reports: list[str]) -> None:
+    def _retain(self, leader: Replica, now: Now, reports: list[str]) -> None:
+        """Followers let go of what their leader lets go of."""
         log = leader.log
         log.producers.expire(now.wall_ms, self._settings.producer_id_expiration_ms)
+        if leader.leader is None:
+            return
         consumed = None
         if log.settings.is_consumed:
             consumed = self._state.coordinators.consumed_offset(leader.name)
         try:
-            removed = log.apply_retention(now.wall_ms, consumed)
+            removed = log.apply_retention(now.wall_ms, consumed, limit_offset=leader.high_watermark)
         except DiskFull as full:
             reports.append(f"{leader.name}: retention is put off: {full}")
             return
@@ -88,9 +91,9 @@ class CleaningSchedule:
             self._under_way = None
         self._compaction_ms = now.monotonic_ms + PAUSE_MS
 
-    def _next_cleaning(self, now: Now) -> tuple[Leader, Cleaning] | None:
+    def _next_cleaning(self, now: Now) -> tuple[Replica, Cleaning] | None:
         """The log with the largest dirty share, if one is due."""
-        dirtiest: tuple[float, Leader] | None = None
+        dirtiest: tuple[float, Replica] | None = None
         for leader in self._state.replicas.by_key.values():
             ratio = leader.log.cleanable(now.wall_ms, leader.high_watermark)
             if ratio is not None and (dirtiest is None or ratio > dirtiest[0]):

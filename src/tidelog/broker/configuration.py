@@ -20,3 +20,8 @@ class NodeConfig:
     rack: str | None = None
     settings: NodeSettings = field(default_factory=node_settings)
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def is_member(self) -> bool:
+        """Of a cluster; else the node is alone, and its own controller."""
+        return bool(self.settings.controller_quorum_voters)

@@ -29,7 +29,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.model.safeguards import Safeguard
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 Ask = Callable[[Coordinator, int], Decision]
 Refuse = Callable[[ErrorCode], Any]
@@ -49,8 +49,9 @@ class Question:
 class Shard:
     """One partition's groups, and the replies that wait for it to be committed."""
 
-    def __init__(self, leader: Leader, coordinator: Coordinator) -> None:
+    def __init__(self, leader: Replica, coordinator: Coordinator) -> None:
         self.leader = leader
+        self.leader_epoch = leader.leader_epoch
         self.coordinator = coordinator
         self.outbox: deque[tuple[Offset, list[Reply]]] = deque()
 
@@ -94,9 +95,9 @@ class Coordinators:
         topics: Topics,
         random: Random,
         *,
-        on_append: Callable[[Leader], None],
+        on_append: Callable[[Replica], None],
         may_write: Callable[[], bool],
-        leader_of: Callable[[int], Leader | None],
+        leader_of: Callable[[int], Replica | None],
         safeguards: frozenset[Safeguard],
     ) -> None:
         self._settings = settings
@@ -107,7 +108,7 @@ class Coordinators:
         self._leader_of = leader_of
         self._safeguards = safeguards
         self._shards: dict[int, Shard] = {}
-        self._by_leader: dict[Leader, Shard] = {}
+        self._by_leader: dict[Replica, Shard] = {}
         self._tickets: dict[int, _Ticket] = {}
         self._gatherings: dict[int, Gathering] = {}
         self._next_ticket = 0
@@ -131,15 +132,26 @@ class Coordinators:
             partition = self.partition_for(question.group_id)
         if partition not in self._shards:
             leader = self._leader_of(partition)
-            if leader is not None:
-                self.try_load(leader, now)
+            if leader is None or leader.leader is None:
+                return ErrorCode.NOT_COORDINATOR
+            self.try_load(leader, now)
         shard = self._shards.get(partition)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard is None else shard
 
     def loaded_partitions(self) -> list[int]:
         return list(self._shards)
 
-    def try_load(self, leader: Leader, now: Now) -> str | None:
+    def let_go_of_old(self, replica: Replica) -> None:
+        """The replica's role may be another one: groups that are not ours any more, or ours anew,
+        are forgotten, and who waits for them is sent to look for their coordinator."""
+        shard = self._by_leader.get(replica)
+        if shard is None:
+            return
+        if replica.leader is None or shard.leader_epoch != replica.leader_epoch:
+            self._forget(shard, ErrorCode.NOT_COORDINATOR)
+            self.update_deadline()
+
+    def try_load(self, leader: Replica, now: Now) -> str | None:
         """Take up a partition of the offsets topic; gives why it could not be, if so. Then it is
         tried again when one of its groups is asked for."""
         try:
@@ -148,7 +160,7 @@ class Coordinators:
             return str(error)
         return None
 
-    def _load(self, leader: Leader, now: Now) -> None:
+    def _load(self, leader: Replica, now: Now) -> None:
         """Replay the partition's log, then start the clocks."""
         coordinator = Coordinator(
             self._settings, self._random, self._topics, safeguards=self._safeguards
@@ -207,7 +219,7 @@ class Coordinators:
                 waiting.shard.coordinator.abandon(ticket)
         self.update_deadline()
 
-    def advanced(self, leader: Leader) -> None:
+    def advanced(self, leader: Replica) -> None:
         """The leader's watermark moved: replies that waited for it may leave."""
         shard = self._by_leader.get(leader)
         if shard is not None:
@@ -266,14 +278,18 @@ class Coordinators:
 
     def _start_over(self, shard: Shard, now: Now) -> None:
         """A decision could not be written: back to what the log says."""
+        self._forget(shard, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if shard.leader.leader is not None:
+            self.try_load(shard.leader, now)
+
+    def _forget(self, shard: Shard, error: ErrorCode) -> None:
         del self._shards[shard.leader.key.partition]
         del self._by_leader[shard.leader]
         for ticket, waiting in list(self._tickets.items()):
             if waiting.shard is shard:
                 del self._tickets[ticket]
-                refusal = waiting.question.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                refusal = waiting.question.refuse(error)
                 self._receive(waiting.gathering, waiting.index, refusal)
-        self.try_load(shard.leader, now)
 
     def refuse_all(self) -> None:
         """Nothing can be written any more: nobody waits for a reply that won't come."""

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidelog.log.disk import Buffer, FileSpan, Syncable
-from tidelog.model.ids import ConnectionId
+from tidelog.model.ids import CallId, ConnectionId, Endpoint
 
 Part = Buffer | FileSpan
+
+Channel = Literal["control", "data", "quorum"]
+"""What the nodes talk about: decisions of the controller, partitions' records, the metadata log."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,28 @@ class StartFlush:
 
 
 @dataclass(slots=True, frozen=True)
+class CallPeer:
+    """Send a request frame to another node; `PeerAnswered` or `PeerFailed` comes back.
+
+    Each channel to a node is a connection of its own, opened when first needed: answers on one
+    come in the order of its requests, so a fetch that waits for data holds nobody else up.
+    """
+
+    call: CallId
+    endpoint: Endpoint
+    channel: Channel
+    frame: bytes
+
+
+@dataclass(slots=True, frozen=True)
+class HangUp:
+    """Close the channel to a node. Calls still waiting on it fail."""
+
+    endpoint: Endpoint
+    channel: Channel
+
+
+@dataclass(slots=True, frozen=True)
 class Report:
     """A line for the operator's log."""
 
@@ -64,8 +89,26 @@ class Report:
 
 
 @dataclass(slots=True, frozen=True)
+class Announce:
+    """Clients may come: a node that is alone says so at its start, a member once it is let in."""
+
+
+@dataclass(slots=True, frozen=True)
 class Stop:
-    """The node is done and its state is on disk."""
+    """The node is done. Without a `failure` its state is on disk, else the next start recovers."""
+
+    failure: str | None = None
 
 
-Effect = SendResponse | CloseConnection | PauseReading | ResumeReading | StartFlush | Report | Stop
+Effect = (
+    SendResponse
+    | CloseConnection
+    | PauseReading
+    | ResumeReading
+    | StartFlush
+    | CallPeer
+    | HangUp
+    | Announce
+    | Report
+    | Stop
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.log.disk import DiskError
-from tidelog.model.ids import ConnectionId
+from tidelog.model.ids import CallId, ConnectionId
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,6 +43,23 @@ class FlushDone:
 
 
 @dataclass(slots=True, frozen=True)
+class PeerAnswered:
+    """Another node's response to a `CallPeer`, without its length prefix. `frame` is valid only
+    during the step."""
+
+    call: CallId
+    frame: memoryview
+
+
+@dataclass(slots=True, frozen=True)
+class PeerFailed:
+    """No answer to a `CallPeer` will come: nobody knows whether it was carried out."""
+
+    call: CallId
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
 class Tick:
     """`next_deadline()` has passed."""
 
@@ -52,4 +69,13 @@ class StopRequested:
     """Finish cleanly: flush, mark the logs clean, then ask to be stopped."""
 
 
-Event = ConnectionOpened | ConnectionClosed | FrameReceived | FlushDone | Tick | StopRequested
+Event = (
+    ConnectionOpened
+    | ConnectionClosed
+    | FrameReceived
+    | FlushDone
+    | PeerAnswered
+    | PeerFailed
+    | Tick
+    | StopRequested
+)

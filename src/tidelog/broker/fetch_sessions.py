@@ -32,6 +32,7 @@ class FetchItem:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "partition",
         "sent_high_watermark",
@@ -48,6 +49,8 @@ class FetchItem:
         self.max_bytes = 0
         self.current_leader_epoch = LeaderEpoch(-1)
         self.last_fetched_epoch = LeaderEpoch(-1)
+        self.log_start_offset = Offset(-1)
+        """A follower's own; -1 from consumers."""
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
 
@@ -170,4 +173,5 @@ def _items(request: FetchRequest) -> Iterable[FetchItem]:
             item.max_bytes = partition.partition_max_bytes
             item.current_leader_epoch = LeaderEpoch(partition.current_leader_epoch)
             item.last_fetched_epoch = LeaderEpoch(partition.last_fetched_epoch)
+            item.log_start_offset = Offset(partition.log_start_offset)
             yield item

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from tidelog.broker.effects import StartFlush
 from tidelog.log.disk import Syncable
 from tidelog.log.log import FlushTicket
-from tidelog.metadata.journal import Journal
+from tidelog.metadata.journal import MetadataJournal
 from tidelog.model.ids import PartitionKey
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Round:
     """A flush under way, and what will be durable after it."""
 
     number: int
-    leaders: list[tuple[Leader, FlushTicket]] = field(default_factory=list)
+    leaders: list[tuple[Replica, FlushTicket]] = field(default_factory=list)
     journal: FlushTicket | None = None
 
 
@@ -31,13 +31,13 @@ class Flushing:
     """What is dirty, and the round under way if there is one."""
 
     def __init__(self) -> None:
-        self._dirty: dict[PartitionKey, Leader] = {}
+        self._dirty: dict[PartitionKey, Replica] = {}
         self._directories: dict[str, Syncable] = {}
         self._is_journal_dirty = False
         self._rounds_started = 0
         self.under_way: Round | None = None
 
-    def touch(self, leader: Leader) -> None:
+    def touch(self, leader: Replica) -> None:
         """The leader's log was written to and somebody waits for it."""
         self._dirty[leader.key] = leader
 
@@ -48,7 +48,7 @@ class Flushing:
         for directory in directories:
             self._directories[directory.path] = directory
 
-    def start(self, journal: Journal) -> StartFlush | None:
+    def start(self, journal: MetadataJournal) -> StartFlush | None:
         """The next round, unless one is under way or there is nothing to flush."""
         if self.under_way is not None:
             return None

@@ -18,20 +18,28 @@ from tidelog.broker.apis.api_versions import describe_versions
 from tidelog.broker.apis.table import HANDLERS, Handler
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.cleaning import CleaningSchedule
+from tidelog.broker.cluster_member import ClusterMember
+from tidelog.broker.cluster_start import start_member
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Connection, Connections, Slot
-from tidelog.broker.effects import Effect, Report, Stop
+from tidelog.broker.effects import Announce, Effect, Report, Stop
 from tidelog.broker.events import (
     ConnectionClosed,
     ConnectionOpened,
     Event,
     FlushDone,
     FrameReceived,
+    PeerAnswered,
+    PeerFailed,
     StopRequested,
     Tick,
 )
+from tidelog.broker.forwarding import FORWARDED
+from tidelog.broker.last_life import write_clean_mark
+from tidelog.broker.peers import Peers
 from tidelog.broker.pending import Row
-from tidelog.broker.start import load_groups, recover, write_clean_mark
+from tidelog.broker.quorum_requests import is_for_quorum
+from tidelog.broker.start import load_groups, recover
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
 from tidelog.log.disk import Disk, DiskError
 from tidelog.log.log import Log
@@ -47,6 +55,9 @@ from tidelog.wire.requests import (
     decode_header,
     encode_response,
 )
+
+_LEAVING_MS = 10_000.0
+"""How long a node that stops waits for the cluster to take over what it leads."""
 
 _HOUSEKEEPING_MS = 1000
 """How often flushed marks are written and idle connections looked for."""
@@ -72,7 +83,12 @@ class Node:
         self._connections = Connections(
             max_in_flight=config.settings.max_inflight_requests_per_connection
         )
+        self._peers = Peers(config.node_id)
+        self._member: ClusterMember | None = None
         self._state: BrokerState | None = None
+        self._is_announced = False
+        self._leave_by_ms: float | None = None
+        """When to stop at the latest, if this node is leaving its cluster."""
         self._cleaning: CleaningSchedule | None = None
         self._is_stopped = False
         self._is_read_only = False
@@ -82,18 +98,35 @@ class Node:
 
     def start(self, now: Now) -> list[Effect]:
         """Recover from the disk. `StartRefused` or `DiskError` if the node can't serve from it."""
-        self._state, reports = recover(
-            self._config, self._disk, self._random, now=now, safeguards=self._safeguards
-        )
+        effects: list[Effect] = []
+        if self._config.is_member:
+            self._state, self._member = start_member(
+                self._config,
+                self._disk,
+                self._random,
+                self._peers,
+                now=now,
+                safeguards=self._safeguards,
+            )
+        else:
+            self._state, reports = recover(
+                self._config, self._disk, self._random, now=now, safeguards=self._safeguards
+            )
+            effects += [Report("warning", text) for text in reports]
+            effects.append(Announce())
         self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
         self._cleaning = CleaningSchedule(self._state, now)
-        return [Report("warning", text) for text in reports]
+        if self._member is not None:
+            self._settle(now, effects)
+        return effects
 
     def step(self, now: Now, event: Event) -> list[Effect]:
         """What happens because of `event`."""
         effects: list[Effect] = []
         if self._is_stopped:
             return effects
+        if self._member is not None:
+            self._member.begin(now)
         if type(event) is FrameReceived:
             self._on_frame(now, event, effects)
         elif type(event) is FlushDone:
@@ -104,10 +137,14 @@ class Node:
             self._on_connection_closed(event)
         elif type(event) is Tick:
             self._on_tick(now, effects)
+        elif type(event) is PeerAnswered:
+            self._peers.answered(now, event)
+        elif type(event) is PeerFailed:
+            self._peers.failed(now, event)
         elif type(event) is StopRequested:
             self._on_stop(now, effects)
-            return effects
-        self._settle(now, effects)
+        if not self._is_stopped:
+            self._settle(now, effects)
         return effects
 
     def next_deadline(self) -> float | None:
@@ -117,7 +154,14 @@ class Node:
         deadline_ms = self._housekeeping_ms
         cleaning_ms = None if self._is_read_only else self.cleaning.deadline_ms
         groups_ms = self.state.coordinators.deadline_ms
-        for other_ms in (self.state.pending.next_deadline(), groups_ms, cleaning_ms):
+        member_ms = None if self._member is None else self._member.next_deadline()
+        for other_ms in (
+            self.state.pending.next_deadline(),
+            groups_ms,
+            cleaning_ms,
+            member_ms,
+            self._leave_by_ms,
+        ):
             if other_ms is not None and other_ms < deadline_ms:
                 deadline_ms = other_ms
         return deadline_ms
@@ -127,7 +171,10 @@ class Node:
         if self._state is None or self._is_stopped:
             return
         self._state.image.validate()
-        self._state.controller.image.validate()
+        if self._state.active_controller is not None:
+            self._state.active_controller.validate()
+        if self._member is not None:
+            self._member.journal.validate()
         self._state.replicas.validate()
         self._state.sessions.validate()
         self._state.coordinators.validate()
@@ -145,7 +192,13 @@ class Node:
             "pending": state.pending.describe(),
             "groups": state.coordinators.describe(),
             "flushing": state.flushing.describe(),
+            **({} if self._member is None else {"cluster": self._member.describe()}),
         }
+
+    @property
+    def is_serving(self) -> bool:
+        """Clients may come."""
+        return self._state is not None and (self._member is None or self._member.is_serving)
 
     @property
     def cleaning(self) -> CleaningSchedule:
@@ -179,7 +232,7 @@ class Node:
             self._connections.close(connection, f"malformed request: {error}", effects)
             return
         slot = self._connections.take_slot(connection, header, effects)
-        response = self._handlers[header.api_key](self.state, Call(now, slot), request)
+        response = self._handle(Call(now, slot), request)
         if response is PARKED:
             return
         if response is NO_RESPONSE:
@@ -188,6 +241,15 @@ class Node:
             self._connections.close(connection, "a produce with acks=0 failed", effects)
         else:
             self._answer(slot, response, effects)
+
+    def _handle(self, call: Call, request: Any) -> Any:
+        header, member = call.slot.header, self._member
+        if member is not None:
+            if is_for_quorum(header.api_key, request):
+                return member.receive(call, request)
+            if header.api_key in FORWARDED and self.state.active_controller is None:
+                return member.forwarding.forward(call, request, header.api_version)
+        return self._handlers[header.api_key](self.state, call, request)
 
     def _refuse_version(
         self, connection: Connection, unknown: UnknownVersion, effects: list[Effect]
@@ -216,11 +278,32 @@ class Node:
     def _settle(self, now: Now, effects: list[Effect]) -> None:
         """The end of every step: wake who waits for what moved, then flush what is dirty."""
         state = self.state
+        if self._member is not None:
+            self._settle_member(now, self._member, effects)
+            if self._is_stopped:
+                return
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
         self._wake(now, effects)
-        if not state.node_is_read_only:
+        if self._member is not None and self._may_go(now, self._member):
+            self._finish_leaving(now, self._member, effects)
+        elif not state.node_is_read_only:
             self._start_flush(now, effects)
+        effects += self._peers.take_effects()
+
+    def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
+        """Metadata first, since everything else goes by it; twice, since taking office decides."""
+        if member.journal.failure is not None:
+            self._give_up(member.journal.failure, effects)
+            return
+        self._apply_committed(now, effects)
+        member.settle(now)
+        self._apply_committed(now, effects)
+        effects += [Report("warning", text) for text in member.reports]
+        member.reports = []
+        if member.is_serving and not self._is_announced:
+            self._is_announced = True
+            effects.append(Announce())
 
     def _start_flush(self, now: Now, effects: list[Effect]) -> None:
         """A log may have to write something first, and that may fail."""
@@ -244,9 +327,20 @@ class Node:
                 for row in state.pending.waiting_for(leader.key):
                     self._resume(row, now, effects)
         for number, response in state.coordinators.take_completed():
-            answered = state.pending.take(number)
-            if answered is not None:
-                self._answer(answered.slot, response, effects)
+            self._complete(number, response, effects)
+        completed, state.completed = state.completed, []
+        for number, response in completed:
+            self._complete(number, response, effects)
+
+    def _complete(self, number: int, response: Any, effects: list[Effect]) -> None:
+        """The answer to a row, from a coordinator or from another node."""
+        row = self.state.pending.take(number)
+        if row is None:
+            return
+        if response is CLOSE:
+            self._connections.close(row.slot.connection, "no answer from the controller", effects)
+        else:
+            self._answer(row.slot, response, effects)
 
     def _resume(
         self, row: Row, now: Now, effects: list[Effect], *, is_expired: bool = False
@@ -262,6 +356,8 @@ class Node:
         self._answer(row.slot, response, effects)
 
     def _on_tick(self, now: Now, effects: list[Effect]) -> None:
+        if self._member is not None:
+            self._member.tick(now)
         for row in self.state.pending.expired(now.monotonic_ms):
             self._resume(row, now, effects, is_expired=True)
         groups_ms = self.state.coordinators.deadline_ms
@@ -323,7 +419,10 @@ class Node:
                     state.flushing.touch(leader)
         if flush_round.journal is not None:
             state.journal.log.flushed(flush_round.journal)
-            self._apply_committed(now, effects)
+            if self._member is not None:
+                self._member.journal.flushed(now)
+            else:
+                self._apply_committed(now, effects)
 
     def _apply_committed(self, now: Now, effects: list[Effect]) -> None:
         """Committed metadata becomes the node's image; who waited for it is answered."""
@@ -331,16 +430,21 @@ class Node:
         records = state.journal.take_committed()
         if records:
             state.image, delta = state.image.replay(records)
-            gone = [
-                leader
-                for leader in state.replicas.by_key.values()
-                if leader.key.topic_id in delta.removed
-            ]
-            state.flushing.touch_directories(state.replicas.apply(state.image, delta))
-            state.advanced.update(dict.fromkeys(gone))
+            directories = state.replicas.apply(state.image, delta, now_ms=now.monotonic_ms)
+            state.flushing.touch_directories(directories)
+            state.roles_changed()
             effects += [Report("error", text) for text in load_groups(state, now)]
+            state.image_waits_due = True
         for row in state.pending.committed(state.journal.committed_offset):
             self._resume(row, now, effects)
+        if state.has_lost_office:
+            state.has_lost_office = False
+            for row in state.pending.waiting_for_metadata():
+                self._resume(row, now, effects, is_expired=True)
+        if state.image_waits_due:
+            state.image_waits_due = False
+            for row in state.pending.waiting_for_image():
+                self._resume(row, now, effects)
 
     def _go_read_only(self, now: Now, effects: list[Effect]) -> None:
         """After a failed fsync nothing is acknowledged. What was flushed before stays readable."""
@@ -357,6 +461,35 @@ class Node:
     # --- stopping -----------------------------------------------------------------------------
 
     def _on_stop(self, now: Now, effects: list[Effect]) -> None:
+        """A member of a cluster first gives away what it leads."""
+        member = self._member
+        if member is None:
+            self._finish(now, effects)
+        elif self._leave_by_ms is None:
+            self._leave_by_ms = now.monotonic_ms + _LEAVING_MS
+            member.leave(now)
+
+    def _give_up(self, why: str, effects: list[Effect]) -> None:
+        """A member that can't keep its promises to the others must be gone before it breaks one."""
+        self._is_stopped = True
+        effects.append(
+            Stop(f"the metadata log can't be written ({why}): see to the disk, then start again")
+        )
+
+    def _may_go(self, now: Now, member: ClusterMember) -> bool:
+        """The cluster lets it go, or does not answer."""
+        if self._leave_by_ms is None:
+            return False
+        return member.has_left or now.monotonic_ms >= self._leave_by_ms
+
+    def _finish_leaving(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
+        """Not while a flush is under way: were it to fail, the last one might succeed."""
+        if self.state.flushing.under_way is None:
+            member.journal.resign(now)
+            effects += self._peers.take_effects()
+            self._finish(now, effects)
+
+    def _finish(self, now: Now, effects: list[Effect]) -> None:
         """Flush, answer who waited for that, send the rest home, leave the clean mark."""
         state = self.state
         is_clean = not state.node_is_read_only
@@ -364,7 +497,7 @@ class Node:
         try:
             for leader in list(state.replicas.by_key.values()):
                 if is_clean:
-                    leader.log.close_cleanly()
+                    leader.close_cleanly()
                     state.advanced[leader] = None
             if is_clean:
                 state.journal.log.close_cleanly()

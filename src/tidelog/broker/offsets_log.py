@@ -9,7 +9,7 @@ from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 from tidelog.wire.batch import iter_batches
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.records import Record, decode_records, encode_batch
@@ -30,7 +30,7 @@ class ShardDamaged(Exception):
     """A partition of the offsets topic can't be read whole: its groups must not be guessed."""
 
 
-def append_records(leader: Leader, records: Sequence[GroupRecord], now: Now) -> None:
+def append_records(leader: Replica, records: Sequence[GroupRecord], now: Now) -> None:
     """One decision, one batch: all of it or nothing. `DiskError` if it could not be written."""
     batch = encode_batch(
         [
@@ -43,7 +43,7 @@ def append_records(leader: Leader, records: Sequence[GroupRecord], now: Now) -> 
         raise DiskError(f"{leader.name} refused a decision of its own: {appended.error.name}")
 
 
-def read_records(leader: Leader) -> Iterator[Record]:
+def read_records(leader: Replica) -> Iterator[Record]:
     """Everything in the partition, in order."""
     log = leader.log
     offset = log.log_start_offset

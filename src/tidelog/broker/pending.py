@@ -66,6 +66,7 @@ class Pending:
         self._by_partition: dict[PartitionKey, dict[int, Row]] = {}
         self._by_slot: dict[Slot, Row] = {}
         self._by_offset: deque[tuple[Offset, Row]] = deque()
+        self._on_image: dict[int, Row] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._next_number = 0
 
@@ -87,6 +88,18 @@ class Pending:
         row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
         self._by_offset.append((offset, row))
 
+    def park_on_image(self, slot: Slot, wait: Wait, *, deadline_ms: float) -> None:
+        """Wake the row whenever the node's image has changed."""
+        row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
+        self._on_image[row.number] = row
+
+    def waiting_for_image(self) -> list[Row]:
+        return list(self._on_image.values())
+
+    def waiting_for_metadata(self) -> list[Row]:
+        """Rows that a commit of this node's own decisions would wake."""
+        return [row for _, row in self._by_offset if row.number in self._rows]
+
     def park_on_reply(self, slot: Slot, wait: Wait) -> int:
         """Wait for `take` with the number that is given here."""
         return self._add(slot, wait, deadline_ms=inf, partitions=[]).number
@@ -97,6 +110,10 @@ class Pending:
         if row is not None:
             self.remove(row)
         return row
+
+    def has_number(self, number: int) -> bool:
+        """Whether somebody still waits for that row's answer."""
+        return number in self._rows
 
     def waiting_for(self, key: PartitionKey) -> list[Row]:
         rows = self._by_partition.get(key)
@@ -123,6 +140,7 @@ class Pending:
         if self._rows.pop(row.number, None) is None:
             return
         del self._by_slot[row.slot]
+        self._on_image.pop(row.number, None)
         for key in row.partitions:
             rows = self._by_partition.get(key)
             if rows is not None:

@@ -1,8 +1,14 @@
 """The partitions this node keeps: directories on disk that follow the metadata image.
 
+A partition is kept here if the image names this node among its replicas; each has a role
+(`partition.replica`), and those that follow are gathered by the node they follow
+(`partition.fetcher`). What there is to send is asked for at the end of a step (`next_fetches`,
+`take_proposals`); answers come back through `fetch_answered` and `isr_answered`.
+
 A directory belongs to a topic *id*, so a topic created again under an old name starts empty. A
-directory is deleted only for a topic whose removal is a committed record; one that no record
-explains is left where it is and reported, since the metadata may be what is wrong.
+directory is deleted only for a topic whose removal is a committed record, or for a partition that a
+committed record has moved elsewhere; one that no record explains is left where it is and reported,
+since the metadata may be what is wrong.
 """
 
 from __future__ import annotations
@@ -15,14 +21,38 @@ from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, PartitionState, TopicState
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TOPIC_ID, PartitionKey, TopicId, TopicPartition
+from tidelog.model.ids import (
+    NO_EPOCH,
+    NO_TOPIC_ID,
+    LeaderEpoch,
+    PartitionKey,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.model.safeguards import Safeguard
-from tidelog.model.settings import TopicSettings, Value, parse_settings, topic_settings
+from tidelog.model.settings import NodeSettings, TopicSettings, Value, parse_settings
+from tidelog.model.settings import topic_settings as resolved_settings
+from tidelog.partition.following import Following
+from tidelog.partition.isr import RETRY_MS, ProposeIsr
 from tidelog.partition.leader import Leader
+from tidelog.partition.membership import Membership, ReplicationSettings
+from tidelog.partition.replica import Replica
 
 TOPICS_DIRECTORY = "topics"
 _NAME_CHARACTERS = 200
 """Of the topic's name in its directory's: for people; the id after it is what counts."""
+
+
+def replication_settings(settings: NodeSettings) -> ReplicationSettings:
+    """What the node's settings say about copies."""
+    return ReplicationSettings(
+        lag_time_max_ms=settings.replica_lag_time_max_ms,
+        fetch_max_bytes=settings.replica_fetch_max_bytes,
+        fetch_response_max_bytes=settings.replica_fetch_response_max_bytes,
+        fetch_wait_max_ms=settings.replica_fetch_wait_max_ms,
+        fetch_backoff_ms=settings.replica_fetch_backoff_ms,
+        selects_by_rack=settings.replica_selector == "rack",
+    )
 
 
 class Replicas:
@@ -33,62 +63,61 @@ class Replicas:
         disk: Disk,
         topic_defaults: dict[str, Value],
         *,
+        membership: Membership,
         safeguards: frozenset[Safeguard],
     ) -> None:
         self._disk = disk
         self._topic_defaults = topic_defaults
         self._safeguards = safeguards
-        self.by_key: dict[PartitionKey, Leader] = {}
-        self.by_name: dict[TopicPartition, Leader] = {}
+        self.membership = membership
+        self.following = Following(membership)
+        self.by_key: dict[PartitionKey, Replica] = {}
+        self.by_name: dict[TopicPartition, Replica] = {}
+        self.image = Image()
+        """As of the last `apply`."""
+        self.opens_clean = False
+        """The logs that are there were closed cleanly."""
         self._unopened: dict[PartitionKey, tuple[TopicState, PartitionState]] = {}
+        self._crashed_in: dict[PartitionKey, LeaderEpoch] = {}
+        self._changed: dict[Replica, None] = {}
+        self._stirred: dict[Replica, None] = {}
+        self._check_ms: float | None = None
+        self._now_ms = 0.0
 
     def settings_of(self, topic: TopicState) -> TopicSettings:
-        return topic_settings(self._topic_defaults, parse_settings(topic.configs, "topic"))
+        return resolved_settings(self._topic_defaults, parse_settings(topic.configs, "topic"))
 
-    def open_all(self, image: Image, *, clean: bool) -> list[str]:
-        """At start: every partition of the image, then the directories nobody asked for. Gives
-        what the operator should know."""
+    # --- following the image ------------------------------------------------------------------
+
+    def open_all(self, image: Image, *, clean: bool, now_ms: float) -> list[str]:
+        """At start: every partition of the image that is kept here, then the directories nobody
+        asked for. Gives what the operator should know."""
+        self._look_at(image, now_ms)
         reports: list[str] = []
         for topic in image.topics.values():
             for state in topic.partitions:
+                if not self._is_kept(state):
+                    continue
+                if not clean and len(state.replicas) > 1:
+                    self._crashed_in[state.key] = state.leader_epoch
                 try:
                     self._open(topic, state, clean=clean)
                 except DiskError as error:
                     self._unopened[state.key] = (topic, state)
                     reports.append(f"{state.name} can't be opened yet: {error}")
-        for leader in self.by_key.values():
-            reports += leader.take_reports()
+        for replica in self.by_key.values():
+            reports += replica.take_reports()
         return reports + self._sweep(image)
 
-    def find(
-        self, topic: str, partition: int, *, topic_id: TopicId = NO_TOPIC_ID
-    ) -> Leader | ErrorCode:
-        """The partition by topic id, or by name where there is no id."""
-        if topic_id is NO_TOPIC_ID or topic_id == NO_TOPIC_ID:
-            leader = self.by_name.get(TopicPartition(topic, partition))
-        else:
-            leader = self.by_key.get(PartitionKey(topic_id, partition))
-        if leader is not None:
-            return leader
-        return self._find_unopened(topic, partition, topic_id)
-
-    def apply(self, image: Image, delta: Delta) -> list[Syncable]:
+    def apply(self, image: Image, delta: Delta, *, now_ms: float) -> list[Syncable]:
         """Follow committed metadata. Gives the directories whose entries must become durable with
-        the next flush."""
+        the next flush; whose role or watermark is another one now is in `take_changed`."""
+        self._look_at(image, now_ms)
         touched: list[Syncable] = []
         for key in delta.partitions:
             topic = image.topic_by_id(key.topic_id)
-            if topic is None:
-                continue
-            state = topic.partitions[key.partition]
-            leader = self.by_key.get(key)
-            if leader is not None:
-                leader.leader_epoch = state.leader_epoch
-                continue
-            try:
-                self._open(topic, state, clean=False)
-            except DiskError:
-                self._unopened[key] = (topic, state)
+            if topic is not None:
+                touched += self._follow(topic, topic.partitions[key.partition])
         for topic_id in dict.fromkeys(t for t in delta.configured if t not in delta.created):
             self._configure(image, topic_id)
         for topic_id in delta.created:
@@ -102,25 +131,141 @@ class Replicas:
             touched.append(self._disk.directory(TOPICS_DIRECTORY))
         return touched
 
+    def take_changed(self) -> list[Replica]:
+        """Whose role, in-sync set or watermark may be another one: those who wait for them are to
+        be woken, and what a new follower has is to be flushed."""
+        changed, self._changed = self._changed, {}
+        return list(changed)
+
+    def _look_at(self, image: Image, now_ms: float) -> None:
+        self.image = image
+        self.membership.nodes = image.nodes
+        self._now_ms = now_ms
+
+    def _is_kept(self, state: PartitionState) -> bool:
+        return self.membership.node_id in state.replicas
+
+    def _follow(self, topic: TopicState, state: PartitionState) -> list[Syncable]:
+        replica = self.by_key.get(state.key)
+        if not self._is_kept(state):
+            self._unopened.pop(state.key, None)
+            return [] if replica is None else self._move_away(topic, replica)
+        if replica is None:
+            try:
+                self._changed[self._open(topic, state, clean=self.opens_clean)] = None
+            except DiskError:
+                self._unopened[state.key] = (topic, state)
+            return []
+        if replica.follow(state, self._now_ms):
+            self._changed[replica] = None
+        self._place(replica)
+        return []
+
+    def _place(self, replica: Replica) -> None:
+        """Among those whom its role asks to be looked after."""
+        self.following.place(replica)
+        if replica.has_followers:
+            self._stirred[replica] = None
+            if self._check_ms is None:
+                self._check_ms = self._now_ms + self.membership.settings.lag_time_max_ms / 2
+
+    def let_in(self, now_ms: float) -> list[str]:
+        """The cluster has let this node in: it may lead what the image says, and knows all there is
+        to know about the directories it finds. Gives what the operator should know."""
+        self.membership.may_lead = True
+        self.opens_clean = False
+        for replica in self.by_key.values():
+            if replica.was_let_in(now_ms):
+                self._changed[replica] = None
+                self._place(replica)
+        return self._sweep(self.image)
+
+    def session_changed(self, *, is_alive: bool) -> None:
+        """The node has lost its session with the cluster, or has one again."""
+        self.membership.has_session = is_alive
+        for replica in self.by_key.values():
+            if replica.leader is not None and replica.leader.session_changed():
+                self._changed[replica] = None
+
+    # --- the in-sync sets ---------------------------------------------------------------------
+
+    def stir(self, replica: Replica) -> None:
+        """Something has happened that may change who is in sync."""
+        self._stirred[replica] = None
+
+    def take_proposals(self, now_ms: float) -> list[ProposeIsr]:
+        """What to ask the controller for now."""
+        self._now_ms = now_ms
+        if self._check_ms is not None and now_ms >= self._check_ms:
+            leading = [replica for replica in self.by_key.values() if replica.has_followers]
+            self._stirred.update(dict.fromkeys(leading))
+            interval_ms = self.membership.settings.lag_time_max_ms / 2
+            self._check_ms = now_ms + interval_ms if leading else None
+        if not self._stirred:
+            return []
+        stirred, self._stirred = self._stirred, {}
+        found = (each.leader.propose(now_ms) for each in stirred if each.leader is not None)
+        return [proposal for proposal in found if proposal is not None]
+
+    def isr_answered(self, proposal: ProposeIsr, error: ErrorCode, now_ms: float) -> None:
+        """The controller's word on a proposal; `NETWORK_EXCEPTION` if none came."""
+        replica = self.by_key.get(proposal.key)
+        if replica is None or replica.leader is None:
+            return
+        if replica.leader.isr_answered(proposal, error, now_ms):
+            self._changed[replica] = None
+        if self._check_ms is not None:
+            self._check_ms = min(self._check_ms, now_ms + RETRY_MS)
+
+    def next_deadline(self) -> float | None:
+        """When there may be something to send without anything happening before."""
+        deadlines = (self._check_ms, self.following.next_deadline())
+        return min((at for at in deadlines if at is not None), default=None)
+
+    # --- finding ------------------------------------------------------------------------------
+
+    def find(
+        self, topic: str, partition: int, *, topic_id: TopicId = NO_TOPIC_ID
+    ) -> Replica | ErrorCode:
+        """The partition by topic id, or by name where there is no id."""
+        if topic_id is NO_TOPIC_ID or topic_id == NO_TOPIC_ID:
+            replica = self.by_name.get(TopicPartition(topic, partition))
+        else:
+            replica = self.by_key.get(PartitionKey(topic_id, partition))
+        if replica is not None:
+            return replica
+        return self._find_unopened(topic, partition, topic_id)
+
+    def find_leader(
+        self, topic: str, partition: int, *, topic_id: TopicId = NO_TOPIC_ID
+    ) -> Leader | ErrorCode:
+        """The same, if it is led here."""
+        replica = self.find(topic, partition, topic_id=topic_id)
+        if isinstance(replica, ErrorCode):
+            return replica
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if replica.leader is None else replica.leader
+
+    def state_of(
+        self, topic: str, partition: int, *, topic_id: TopicId = NO_TOPIC_ID
+    ) -> PartitionState | None:
+        """What the image says of a partition, kept here or not."""
+        is_named = topic_id == NO_TOPIC_ID
+        found = self.image.topics.get(topic) if is_named else self.image.topic_by_id(topic_id)
+        is_there = found is not None and 0 <= partition < len(found.partitions)
+        return found.partitions[partition] if found is not None and is_there else None
+
     def validate(self) -> None:
-        for key, leader in self.by_key.items():
-            assert leader.key == key
-            assert self.by_name[leader.name] is leader
-            leader.validate()
+        for key, replica in self.by_key.items():
+            assert replica.key == key
+            assert self.by_name[replica.name] is replica
+            replica.validate()
         assert len(self.by_key) == len(self.by_name)
+        self.following.validate(self.by_key)
 
     def describe(self) -> list[dict[str, object]]:
-        return [
-            {
-                "partition": str(leader.name),
-                "leader_epoch": leader.leader_epoch,
-                "high_watermark": leader.high_watermark,
-                "log": leader.log.describe(),
-            }
-            for leader in self.by_key.values()
-        ]
+        return [replica.describe() for replica in self.by_key.values()]
 
-    def _find_unopened(self, topic: str, partition: int, topic_id: TopicId) -> Leader | ErrorCode:
+    def _find_unopened(self, topic: str, partition: int, topic_id: TopicId) -> Replica | ErrorCode:
         """A partition whose log the disk refused to open is tried again when asked for."""
         for key, (topic_state, state) in self._unopened.items():
             if key.partition == partition and (
@@ -130,38 +275,65 @@ class Replicas:
                     return self._open(topic_state, state, clean=False)
                 except DiskError:
                     return ErrorCode.KAFKA_STORAGE_ERROR
-        if topic_id == NO_TOPIC_ID:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        is_known_topic = PartitionKey(topic_id, 0) in self.by_key
+        if self.state_of(topic, partition, topic_id=topic_id) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        is_known_topic = topic_id == NO_TOPIC_ID or topic_id in self.image.names
         return (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known_topic else ErrorCode.UNKNOWN_TOPIC_ID
         )
 
-    def _open(self, topic: TopicState, state: PartitionState, *, clean: bool) -> Leader:
+    # --- opening and closing ------------------------------------------------------------------
+
+    def _open(self, topic: TopicState, state: PartitionState, *, clean: bool) -> Replica:
         settings = self.settings_of(topic)
-        directory = f"{_topic_directory(topic.name, topic.topic_id)}/{state.key.partition}"
+        directory = _partition_directory(topic, state.key)
         log = Log.open(self._disk, directory, settings, clean=clean, safeguards=self._safeguards)
-        leader = Leader(state, log, settings, safeguards=self._safeguards)
+        replica = Replica(
+            state,
+            log,
+            settings,
+            self.membership,
+            now_ms=self._now_ms,
+            crashed_in=self._crashed_in.get(state.key, NO_EPOCH),
+            safeguards=self._safeguards,
+        )
         self._unopened.pop(state.key, None)
-        self.by_key[state.key] = leader
-        self.by_name[state.name] = leader
-        return leader
+        self.by_key[state.key] = replica
+        self.by_name[state.name] = replica
+        self._place(replica)
+        return replica
 
     def _configure(self, image: Image, topic_id: TopicId) -> None:
         topic = image.topic_by_id(topic_id)
         if topic is not None:
             settings = self.settings_of(topic)
             for state in topic.partitions:
-                leader = self.by_key.get(state.key)
-                if leader is not None:
-                    leader.configure(settings)
+                replica = self.by_key.get(state.key)
+                if replica is not None:
+                    replica.configure(settings)
+                    self._changed[replica] = None
+
+    def _let_go(self, replica: Replica) -> None:
+        replica.removed()
+        self.following.place(replica)
+        del self.by_key[replica.key]
+        if self.by_name.get(replica.name) is replica:
+            del self.by_name[replica.name]
+        self._crashed_in.pop(replica.key, None)
+        self._changed[replica] = None
+
+    def _move_away(self, topic: TopicState, replica: Replica) -> list[Syncable]:
+        """A committed record has named other nodes."""
+        self._let_go(replica)
+        try:
+            self._disk.delete(_partition_directory(topic, replica.key))
+            return [self._disk.directory(_topic_directory(topic.name, topic.topic_id))]
+        except DiskError:
+            return []  # it stays, of no use and of no harm
 
     def _remove(self, topic_id: TopicId, name: str) -> None:
         for key in [key for key in self.by_key if key.topic_id == topic_id]:
-            leader = self.by_key.pop(key)
-            leader.is_gone = True
-            if self.by_name.get(leader.name) is leader:
-                del self.by_name[leader.name]
+            self._let_go(self.by_key[key])
         for key in [key for key in self._unopened if key.topic_id == topic_id]:
             del self._unopened[key]
         try:
@@ -187,6 +359,10 @@ class Replicas:
 def _topic_directory(name: str, topic_id: TopicId) -> str:
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
     return f"{TOPICS_DIRECTORY}/{name[:_NAME_CHARACTERS]}.{text}"
+
+
+def _partition_directory(topic: TopicState, key: PartitionKey) -> str:
+    return f"{_topic_directory(topic.name, topic.topic_id)}/{key.partition}"
 
 
 def _topic_id_of(entry: str) -> TopicId | None:

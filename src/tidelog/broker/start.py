@@ -5,20 +5,23 @@ from __future__ import annotations
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.last_life import ROOT, take_clean_mark
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
-from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas
+from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
 from tidelog.broker.state import BrokerState
-from tidelog.controller.controller import Controller
+from tidelog.controller.configs import ELECTION_SETTINGS, decide_defaults
+from tidelog.controller.controller import ClusterRules, Controller
+from tidelog.controller.registry import Registration
 from tidelog.controller.topics import TopicRules
-from tidelog.log.disk import Disk, DiskError, DiskFull
-from tidelog.metadata.image import Image
+from tidelog.log.disk import Disk, DiskFull
+from tidelog.metadata.image import Image, Listener
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
 from tidelog.model.clock import Now
+from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from tidelog.model.safeguards import Safeguard
-
-CLEAN_MARK = "clean-shutdown"
-ROOT = ""
+from tidelog.model.settings import setting_named
+from tidelog.partition.membership import Membership
 
 
 class StartRefused(Exception):
@@ -34,7 +37,7 @@ def recover(
     safeguards: frozenset[Safeguard],
 ) -> tuple[BrokerState, list[str]]:
     """The state as the disk has it, and what the operator should know."""
-    is_clean = _take_clean_mark(disk)
+    is_clean = take_clean_mark(disk)
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
     journal = Journal.open(disk, clean=is_clean, safeguards=safeguards)
@@ -43,15 +46,16 @@ def recover(
     except JournalDamaged as damaged:
         raise StartRefused(f"{damaged}; restore {METADATA_DIRECTORY}/ from a copy") from None
     _check_identity(config, image)
-    rules = TopicRules(
-        default_partitions=config.settings.num_partitions,
-        max_partitions=config.settings.max_partitions,
-    )
-    controller = Controller(image, rules, random)
+    controller = make_controller(config, image, random, safeguards=safeguards)
     reports = [f"metadata: {report}" for report in journal.log.damage]
     reports += _register(config, journal, controller, now=now, is_clean=is_clean)
-    replicas = Replicas(disk, dict(config.topic_defaults), safeguards=safeguards)
-    reports += replicas.open_all(controller.image, clean=is_clean)
+    replicas = Replicas(
+        disk,
+        dict(config.topic_defaults),
+        membership=Membership(config.node_id, replication_settings(config.settings)),
+        safeguards=safeguards,
+    )
+    reports += replicas.open_all(controller.image, clean=is_clean, now_ms=now.monotonic_ms)
     disk.directory(ROOT).sync()
     disk.directory(TOPICS_DIRECTORY).sync()
     state = BrokerState(
@@ -66,6 +70,34 @@ def recover(
     return state, reports + load_groups(state, now)
 
 
+def make_controller(
+    config: NodeConfig, image: Image, random: Random, *, safeguards: frozenset[Safeguard]
+) -> Controller:
+    """A controller that decides on `image`, by this node's settings."""
+    settings = config.settings
+    rules = TopicRules(
+        default_partitions=settings.num_partitions,
+        max_partitions=settings.max_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        internal_factors={OFFSETS_TOPIC: settings.offsets_topic_replication_factor},
+    )
+    interval_ms = settings.leader_imbalance_check_interval_seconds * 1000
+    cluster = ClusterRules(
+        session_timeout_ms=settings.broker_session_timeout_ms,
+        rebalance_interval_ms=interval_ms if settings.auto_leader_rebalance_enable else None,
+    )
+    return Controller(image, rules, random, cluster=cluster, safeguards=safeguards)
+
+
+def election_defaults(config: NodeConfig) -> dict[str, str]:
+    """What this node was given of the settings that all nodes must see alike."""
+    return {
+        name: setting_named(name, "topic").format(config.topic_defaults[name])
+        for name in ELECTION_SETTINGS
+        if name in config.topic_defaults
+    }
+
+
 def load_groups(state: BrokerState, now: Now) -> list[str]:
     """Take up the partitions of the offsets topic that are not yet; gives what went wrong."""
     coordinators = state.coordinators
@@ -77,35 +109,13 @@ def load_groups(state: BrokerState, now: Now) -> list[str]:
     loaded = coordinators.loaded_partitions()
     for partition in topic.partitions:
         leader = state.replicas.by_key.get(partition.key)
-        if leader is None or partition.key.partition in loaded:
+        if leader is None or leader.leader is None or partition.key.partition in loaded:
             continue
         trouble = coordinators.try_load(leader, now)
         if trouble is not None:
             reports.append(f"{leader.name}: its groups can't be served yet: {trouble}")
     coordinators.partitions = len(topic.partitions)
     return reports
-
-
-def write_clean_mark(disk: Disk) -> bool:
-    """The last act of a clean stop. False if the disk would not take it."""
-    try:
-        mark = disk.open(CLEAN_MARK, create=True)
-        mark.write(0, [b"clean\n"])
-        mark.sync()
-        mark.close()
-        disk.directory(ROOT).sync()
-    except DiskError:
-        return False
-    return True
-
-
-def _take_clean_mark(disk: Disk) -> bool:
-    """Whether the last stop was clean. From here on it is not, until the next clean stop."""
-    if not disk.exists(CLEAN_MARK):
-        return False
-    disk.delete(CLEAN_MARK)
-    disk.directory(ROOT).sync()
-    return True
 
 
 def _check_identity(config: NodeConfig, image: Image) -> None:
@@ -123,21 +133,33 @@ def _register(
     """Record this start. Without room for it, an old node still starts: reading must go on, and
     nothing depends on the record but the next start."""
     identity = controller.identify_cluster().records
-    registration = controller.register_node(
-        config.node_id, host=config.host, port=config.port, rack=config.rack
+    registration = controller.start_alone(
+        Registration(
+            config.node_id,
+            listeners=(Listener("PLAINTEXT", config.host, config.port),),
+            rack=config.rack,
+            previous_epoch=_epoch_vouched_for(config, controller.image, is_clean=is_clean),
+        )
     ).records
-    epochs = [] if is_clean else controller.lead_after_crash(config.node_id).records
+    registered, _ = controller.image.replay(registration)
+    defaults = decide_defaults(registered, election_defaults(config)).records
     try:
-        journal.append([*identity, *registration, *epochs], now.wall_ms)
+        offset = journal.append([*identity, *registration, *defaults], now)
         _flush(journal)
         journal.take_committed()
     except DiskFull:
         if identity:
             raise
-        controller.appended(registration)
+        controller.appended(registration[:1])
         return ["the disk is full: serving what is there, writing when there is room"]
-    controller.appended([*identity, *registration, *epochs])
+    controller.appended([*identity, *registration, *defaults], offset)
     return []
+
+
+def _epoch_vouched_for(config: NodeConfig, image: Image, *, is_clean: bool) -> BrokerEpoch:
+    """Of the life that ended with the clean mark: everything it had is there."""
+    known = image.nodes.get(config.node_id)
+    return known.epoch if is_clean and known is not None else NO_BROKER_EPOCH
 
 
 def _flush(journal: Journal) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tidelog.broker.cluster_place import Alone, ClusterPlace
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Slot
 from tidelog.broker.coordinators import Coordinators
@@ -20,13 +21,13 @@ from tidelog.controller.decision import Decision
 from tidelog.groups.settings import GroupSettings
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.metadata.image import Image
-from tidelog.metadata.journal import Journal
+from tidelog.metadata.journal import MetadataJournal, NotController
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 
 
 class Sentinel:
@@ -66,9 +67,9 @@ class BrokerState:
         self,
         config: NodeConfig,
         *,
-        journal: Journal,
+        journal: MetadataJournal,
         image: Image,
-        controller: Controller,
+        controller: Controller | None,
         replicas: Replicas,
         random: Random,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
@@ -77,7 +78,10 @@ class BrokerState:
         self.journal = journal
         self.image = image
         """Committed facts only."""
-        self.controller = controller
+        self.active_controller = controller
+        """There is one here while this node is the controller."""
+        self.safeguards = safeguards
+        self.cluster: ClusterPlace = Alone(config.node_id)
         self.replicas = replicas
         self.random = random
         self.pending = Pending()
@@ -97,32 +101,58 @@ class BrokerState:
         self.producer_ids = range(0)
         self.storage_error: str | None = None
         """Why nothing may be written any more. Set once; only a restart clears it."""
-        self.advanced: dict[Leader, None] = {}
+        self.advanced: dict[Replica, None] = {}
         """Leaders whose watermark moved in this step: those who wait for them are to be woken."""
-        self.touched: dict[Leader, None] = {}
+        self.has_lost_office = False
+        """It was the controller and is not any more: its decisions may never be committed."""
+        self.image_waits_due = False
+        """Something that rows waiting for the image want to know."""
+        self.completed: list[tuple[int, Any]] = []
+        """Rows in `Pending` whose answer has come from elsewhere."""
+        self.touched: dict[Replica, None] = {}
         """Leaders that were written, flushed or found damaged since the last housekeeping."""
+
+    @property
+    def controller(self) -> Controller:
+        """Of requests that come here only on the controller."""
+        assert self.active_controller is not None, "this node is not the controller"
+        return self.active_controller
+
+    def complete(self, number: int, response: Any) -> None:
+        """The answer to the row of that number, whoever gave it."""
+        self.completed.append((number, response))
 
     @property
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
 
-    def _offsets_leader(self, partition: int) -> Leader | None:
+    def _offsets_leader(self, partition: int) -> Replica | None:
         """Of the offsets topic; a log that could not be opened so far is tried again by this."""
         found = self.replicas.find(OFFSETS_TOPIC, partition)
         return None if isinstance(found, ErrorCode) else found
 
-    def wants_flush(self, leader: Leader) -> None:
+    def wants_flush(self, leader: Replica) -> None:
         """Something about the leader's log is to become durable, whatever its flush policy."""
         self.touched[leader] = None
         self.flushing.touch(leader)
 
-    def appended(self, leader: Leader) -> None:
+    def appended(self, leader: Replica) -> None:
         """Something was written to the leader's log: flush it, or let readers know."""
         self.touched[leader] = None
-        if leader.waits_for_flush or leader.log.has_new_files:
+        is_late = leader.waits_for_flush
+        if is_late or leader.log.has_new_files:
             self.flushing.touch(leader)
-        if not leader.waits_for_flush:
+        if not is_late or leader.has_followers:
             self.advanced[leader] = None
+
+    def roles_changed(self) -> None:
+        """Metadata has given partitions another role or in-sync set: who waits is woken, and what
+        a new follower has is flushed, for it may ask for more only then."""
+        for replica in self.replicas.take_changed():
+            self.advanced[replica] = None
+            self.coordinators.let_go_of_old(replica)
+            if replica.follower is not None:
+                self.wants_flush(replica)
 
     def fail_storage(self, error: DiskError) -> None:
         """The disk can't be trusted with another write."""
@@ -135,6 +165,8 @@ class BrokerState:
         A decision without records was made on facts that may not be committed themselves: it is
         true once they are.
         """
+        if self.active_controller is None:
+            return ErrorCode.NOT_CONTROLLER
         if not decision.records and self.journal.last_offset < self.journal.committed_offset:
             return self.journal.last_offset
         if self.node_is_read_only:
@@ -142,13 +174,16 @@ class BrokerState:
         if not decision.records:
             return self.journal.last_offset
         try:
-            offset = self.journal.append(decision.records, now.wall_ms)
+            offset = self.journal.append(decision.records, now)
+        except NotController:
+            return ErrorCode.NOT_CONTROLLER
         except DiskFull:
             return ErrorCode.KAFKA_STORAGE_ERROR
         except DiskError as error:
             self.fail_storage(error)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        self.controller.appended(decision.records)
+        if self.active_controller is not None:
+            self.active_controller.appended(decision.records, offset)
         self.flushing.touch_journal()
         return offset
 

@@ -29,13 +29,23 @@ class NodeFailed(CommandFailed):
 class NodeProcess:
     """One `tidelog serve`. Kept and ended by its process id, never by its name."""
 
-    def __init__(self, data_dir: Path, *arguments: str, listen: str = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *arguments: str,
+        listen: str = "127.0.0.1:0",
+        waits: bool = True,
+    ) -> None:
+        """Without `waits` the node may not be ready yet: `wait_ready` says when. A node of a
+        cluster is ready only together with others."""
         self.data_dir = data_dir
         self.host, self.port = "", 0
         self._arguments = arguments
         self._listen = listen
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
-        self.process = self._start()
+        self.process = self._spawn()
+        if waits:
+            self.wait_ready()
 
     @property
     def bootstrap(self) -> str:
@@ -57,10 +67,22 @@ class NodeProcess:
         self.process.send_signal(signal.SIGTERM)
         return self._reap()
 
-    def restart(self) -> None:
+    def restart(self, *, waits: bool = True) -> None:
         """Start again, on the same data and the same port; `kill` or `stop` it first."""
-        self._listen = self.bootstrap
-        self.process = self._start()
+        if self.port:
+            self._listen = self.bootstrap
+        self.process = self._spawn()
+        if waits:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Until clients may connect."""
+        try:
+            self.host, self.port = _ready_address(self.process)
+        except NodeFailed as failure:
+            self.process.kill()
+            self.process.wait()
+            raise NodeFailed(f"{failure}: {self.log[-2000:].strip()}") from None
 
     def __enter__(self) -> NodeProcess:
         return self
@@ -75,21 +97,14 @@ class NodeProcess:
             self.kill()
         self._log.close()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tidelog", "serve", "--data-dir", str(self.data_dir)]
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [*command, "--listen", self._listen, *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
-        try:
-            self.host, self.port = _ready_address(process)
-        except NodeFailed as failure:
-            process.kill()
-            process.wait()
-            raise NodeFailed(f"{failure}: {self.log[-2000:].strip()}") from None
-        return process
 
     def _reap(self) -> int:
         code = self.process.wait(STOP_TIMEOUT_S)

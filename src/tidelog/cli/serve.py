@@ -96,7 +96,7 @@ def parse_options(arguments: list[str]) -> ServeOptions:
     }
     if values["http"] != "off":
         raise UsageError("--http is not in this release: leave it out, or say --http off")
-    host, port = _address(values["listen"], name="--listen")
+    host, port = address(values["listen"], name="--listen")
     return ServeOptions(
         data_dir=Path(values["data-dir"]),
         host=host,
@@ -183,7 +183,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _address(text: object, *, name: str) -> tuple[str, int]:
+def address(text: object, *, name: str) -> tuple[str, int]:
     host, colon, port = str(text).rpartition(":")
     if not (host and colon and port.isdecimal() and int(port) < 65_536):
         raise UsageError(f"{name} must be HOST:PORT, as 127.0.0.1:9092: not {text!r}")

@@ -16,9 +16,10 @@ from rich.console import Console
 from tidelog.cli.options import AsJson
 from tidelog.cli.output import add_rows, emit_json, people, plural, progress, table
 from tidelog.model.safeguards import Safeguard
+from tidelog.sim.any_run import run_any
 from tidelog.sim.history import dump
 from tidelog.sim.report import count_rows, replay_command, tell, total
-from tidelog.sim.run import RunOptions, run_seed
+from tidelog.sim.run import RunOptions
 
 app = typer.Typer(
     help="Run simulated nodes with faults, by seed.",
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 
 DEFAULT_SEEDS = 100
+MOST_NODES = 9
 _SEEDS_PER_TASK = 4
 _REPORTS_SHOWN = 3
 _TITLES = {"fault": "faults", "struck": "what they hit", "answer": "operations and their answers"}
@@ -71,6 +73,12 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="J", help="Processes; one per core if not given.")
     ] = None,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MOST_NODES, metavar="N", help="Nodes of the cluster; 0: each seed chooses."
+        ),
+    ] = 1,
     ablate: Annotated[
         Ablation | None,
         typer.Option(help="Switch one safeguard off: red seeds are what is hoped for then."),
@@ -85,7 +93,7 @@ def run(
 
     The same seed always gives the same run. Exit code 1 if a seed is red.
     """
-    options = RunOptions(ablate=None if ablate is None else Safeguard[ablate.value])
+    options = RunOptions(nodes=nodes, ablate=None if ablate is None else Safeguard[ablate.value])
     chosen = list(range(seeds)) if seed is None else [seed]
     results = _run_all(chosen, options, jobs=jobs)
     if history is not None and seed is not None:
@@ -121,7 +129,7 @@ def _results(seeds: list[int], options: RunOptions, *, jobs: int) -> Iterator[Re
 
 
 def _run_one(seed: int, options: RunOptions, has_history: bool = False) -> Result:
-    outcome = run_seed(seed, options)
+    outcome = run_any(seed, options)
     return Result(
         seed=seed,
         trace_hash=outcome.trace_hash,

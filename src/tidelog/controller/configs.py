@@ -1,4 +1,8 @@
-"""Changing a topic's settings: whole (AlterConfigs) or one by one (IncrementalAlterConfigs)."""
+"""Changing a topic's settings: whole (AlterConfigs) or one by one (IncrementalAlterConfigs).
+
+Some settings say who may lead a partition. With them its eligible leaders are settled anew in the
+same decision: nobody may still count as eligible when the leader begins to commit without it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tidelog.controller.decision import Decision
+from tidelog.controller.node_changes import plan_elections
 from tidelog.metadata.image import Image, TopicState
 from tidelog.metadata.records import ConfigRecord, MetadataRecord
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_TOPIC_ID
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import InvalidSetting, setting_named
+
+ELECTION_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "flush.policy")
+"""What every node must see alike, also where a topic says nothing: the active controller's
+defaults are recorded, and hold for all nodes. (The flush policy says what a crash may cost.)"""
 
 
 class Operation(IntEnum):
@@ -45,6 +56,7 @@ def decide_alter_topic(
     changes: Sequence[ConfigChange],
     *,
     defaults: Mapping[str, str],
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
 ) -> Decision[ConfigOutcome]:
     """All changes or none. `defaults` is what the topic has where it says nothing: appending to a
     list begins there."""
@@ -66,7 +78,28 @@ def decide_alter_topic(
         ]
     except InvalidSetting as wrong:
         return Decision([], ConfigOutcome(ErrorCode.INVALID_CONFIG, str(wrong)))
+    if any(name in ELECTION_SETTINGS for name in names):
+        after, _ = image.replay(records)
+        records += plan_elections(after, topic.partitions, safeguards=safeguards)
     return Decision(records, ConfigOutcome())
+
+
+def decide_defaults(
+    image: Image,
+    given: Mapping[str, str],
+    *,
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+) -> Decision[None]:
+    """Make the controller's defaults for elections the cluster's, if they are not."""
+    records: list[MetadataRecord] = [
+        ConfigRecord(topic_id=NO_TOPIC_ID, name=name, value=given.get(name))
+        for name in ELECTION_SETTINGS
+        if given.get(name) != image.defaults.get(name)
+    ]
+    if records:
+        after, _ = image.replay(records)
+        records += plan_elections(after, after.partitions(), safeguards=safeguards)
+    return Decision(records, None)
 
 
 def replace_all(topic: TopicState, values: Mapping[str, str | None]) -> list[ConfigChange]:

@@ -10,8 +10,8 @@ from random import Random
 from uuid import UUID
 
 from tidelog.controller.decision import Decision
-from tidelog.controller.placement import choose_replicas
-from tidelog.metadata.image import Image
+from tidelog.controller.placement import Load, choose_replicas, load_of
+from tidelog.metadata.image import Image, TopicState
 from tidelog.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -53,10 +53,13 @@ class TopicOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What the node's settings say about new topics."""
+    """What the node's settings say about new topics. `internal_factors` are wishes for topics of
+    our own: with fewer nodes, as many replicas as there are nodes."""
 
     default_partitions: int
     max_partitions: int
+    default_replication_factor: int = 1
+    internal_factors: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Refused(Exception):
@@ -80,16 +83,19 @@ def decide_create_topics(
     outcomes: list[TopicOutcome] = []
     times_named = Counter(spec.name for spec in specs)
     room = rules.max_partitions - image.partition_count
+    load = load_of(image) if len(image.nodes) > 1 else Load()
     for spec in specs:
         try:
             if times_named[spec.name] > 1:
                 raise _Refused(ErrorCode.INVALID_REQUEST, "the request names the topic twice")
-            replicas = _checked_placement(image, spec, rules=rules, room=room, random=random)
+            replicas = _checked_placement(
+                image, spec, rules=rules, room=room, random=random, load=load
+            )
         except _Refused as refused:
             outcomes.append(TopicOutcome(spec.name, error=refused.error, message=refused.message))
             continue
         topic_id = TopicId(UUID(int=random.getrandbits(128), version=4))
-        records += _topic_records(spec, topic_id, replicas)
+        records += _topic_records(image, spec, topic_id, replicas)
         room -= len(replicas)
         outcomes.append(
             TopicOutcome(
@@ -125,17 +131,14 @@ def decide_create_partitions(
         added = count - have
         if added > rules.max_partitions - image.partition_count:
             raise _Refused(ErrorCode.INVALID_PARTITIONS, "more than max.partitions allows")
-        factor = len(topic.partitions[0].replicas)
+        factor = len(topic.partitions[0].target_replicas)
         if assignments is None:
-            nodes = sorted(image.nodes)
-            replicas = choose_replicas(
-                nodes, partitions=added, replication_factor=min(factor, len(nodes)), first=have
-            )
+            replicas = _more_replicas(image, topic, partitions=added, factor=factor)
         else:
             replicas = _checked_assignment(image, assignments, partitions=added, factor=factor)
     except _Refused as refused:
         return Decision([], TopicOutcome(name, error=refused.error, message=refused.message))
-    records = _partition_records(topic.topic_id, replicas, first=have)
+    records = _partition_records(image, topic.topic_id, replicas, first=have)
     outcome = TopicOutcome(name, topic.topic_id, partitions=count, replication_factor=factor)
     return Decision(records, outcome)
 
@@ -167,35 +170,59 @@ def decide_delete_topics(
     return Decision(records, outcomes)
 
 
+def _more_replicas(
+    image: Image, topic: TopicState, *, partitions: int, factor: int
+) -> list[tuple[NodeId, ...]]:
+    """For new partitions, as if the topic had been created with them."""
+    nodes = image.usable_nodes()
+    if not nodes:
+        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "no node is there to keep them")
+    of_topic = Load()
+    for state in topic.partitions:
+        of_topic.add(state.target_replicas)
+    return choose_replicas(
+        nodes,
+        partitions=partitions,
+        replication_factor=min(factor, len(nodes)),
+        first=len(topic.partitions),
+        load=load_of(image) if len(nodes) > 1 else None,
+        topic_load=of_topic,
+    )
+
+
 def _topic_records(
-    spec: TopicSpec, topic_id: TopicId, replicas: Sequence[Sequence[NodeId]]
+    image: Image, spec: TopicSpec, topic_id: TopicId, replicas: Sequence[Sequence[NodeId]]
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = [TopicRecord(name=spec.name, topic_id=topic_id)]
     records += [
         ConfigRecord(topic_id=topic_id, name=name, value=value)
         for name, value in spec.configs.items()
     ]
-    return records + _partition_records(topic_id, replicas, first=0)
+    return records + _partition_records(image, topic_id, replicas, first=0)
 
 
 def _partition_records(
-    topic_id: TopicId, replicas: Sequence[Sequence[NodeId]], *, first: int
+    image: Image, topic_id: TopicId, replicas: Sequence[Sequence[NodeId]], *, first: int
 ) -> list[MetadataRecord]:
-    return [
-        PartitionRecord(
-            topic_id=topic_id,
-            partition=index,
-            replicas=list(nodes),
-            isr=list(nodes),
-            leader=nodes[0],
-            leader_epoch=0,
+    """Everybody alive is in sync with a log that is empty."""
+    records: list[MetadataRecord] = []
+    for index, nodes in enumerate(replicas, first):
+        isr = [node_id for node_id in nodes if image.is_usable(node_id)]
+        records.append(
+            PartitionRecord(
+                topic_id=topic_id,
+                partition=index,
+                replicas=list(nodes),
+                isr=list(isr),
+                leader=isr[0],
+                leader_epoch=0,
+            )
         )
-        for index, nodes in enumerate(replicas, first)
-    ]
+    return records
 
 
 def _checked_placement(
-    image: Image, spec: TopicSpec, *, rules: TopicRules, room: int, random: Random
+    image: Image, spec: TopicSpec, *, rules: TopicRules, room: int, random: Random, load: Load
 ) -> list[tuple[NodeId, ...]]:
     _check_name(spec.name)
     if spec.name in image.topics:
@@ -211,15 +238,27 @@ def _checked_placement(
             ErrorCode.INVALID_PARTITIONS,
             f"{partitions} partitions are more than the {room} that max.partitions leaves room for",
         )
-    factor = 1 if spec.replication_factor == USE_DEFAULT else spec.replication_factor
-    nodes = sorted(image.nodes)
+    nodes = image.usable_nodes()
+    factor = _factor(spec, rules, len(nodes))
     if not 1 <= factor <= len(nodes):
         raise _Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {factor} with {len(nodes)} node(s): choose 1 to {len(nodes)}",
         )
-    first = random.randrange(len(nodes))
-    return choose_replicas(nodes, partitions=partitions, replication_factor=factor, first=first)
+    return choose_replicas(
+        nodes,
+        partitions=partitions,
+        replication_factor=factor,
+        first=random.randrange(len(nodes)),
+        load=load,
+    )
+
+
+def _factor(spec: TopicSpec, rules: TopicRules, nodes: int) -> int:
+    if spec.replication_factor != USE_DEFAULT:
+        return spec.replication_factor
+    wish = rules.internal_factors.get(spec.name)
+    return rules.default_replication_factor if wish is None else min(wish, nodes)
 
 
 def _assigned(image: Image, spec: TopicSpec) -> list[tuple[NodeId, ...]]:
@@ -245,12 +284,13 @@ def _checked_assignment(
         and len(nodes) == factor
         and len(set(nodes)) == len(nodes)
         and all(node in image.nodes for node in nodes)
+        and any(image.is_usable(node) for node in nodes)
         for nodes in placed
     )
     if not is_sound:
         raise _Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "each new partition needs the same number of different, existing nodes",
+            "each new partition needs the same number of different nodes, one of them alive",
         )
     return placed
 

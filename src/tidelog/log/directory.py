@@ -78,6 +78,10 @@ class PartitionDirectory:
     def segment_bases(self) -> list[int]:
         return offsets_of(self.names, LOG)
 
+    def segment_bases_now(self) -> list[int]:
+        """Of all segments on disk, those that wait for their deletion included."""
+        return offsets_of(self.disk.list(self.path), LOG)
+
     def open_segment(self, base_offset: int, *, end_offset: int) -> Segment:
         return self._segment(base_offset, end_offset, create=False)
 

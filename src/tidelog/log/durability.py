@@ -138,7 +138,7 @@ class Durability:
             self._flushed_at = (active.base_offset, active.size)
         if self._flushed_at is None or not self._mark_file.is_settled:
             return
-        segment_base, position = self._flushed_at
+        segment_base, _ = self._flushed_at
         start = min(start, self.flushed_offset)
         last = self.mark
         if (
@@ -148,6 +148,12 @@ class Durability:
             and not (is_clean or self.wants_mark)
         ):
             return
+        self._write(active, epochs, start=start, is_clean=is_clean)
+
+    def _write(self, active: Segment, epochs: Epochs, *, start: int, is_clean: bool) -> None:
+        assert self._flushed_at is not None
+        segment_base, position = self._flushed_at
+        last = self.mark
         is_active = segment_base == active.base_offset
         mark = Mark(
             sequence=last.sequence + 1 if last else 0,
@@ -193,3 +199,18 @@ class Durability:
             self.write_mark(segment, epochs, start=start, is_clean=False)
             self._mark_file.settle()
             self._confirm()
+
+    def begin_at(self, segment: Segment, epochs: Epochs) -> None:
+        """The log is emptied and begins anew with `segment`: both slots say so, durably, so that
+        none of them names a file that is about to go."""
+        self._generation += 1
+        self._required_start = self._required_base = 0
+        self.flushed_offset = Offset(segment.base_offset)
+        self._flushed_at = (segment.base_offset, 0)
+        self._mark_file.settle()
+        self._confirmed = ()
+        for _ in range(2):
+            self._write(segment, epochs, start=segment.base_offset, is_clean=False)
+            self._mark_file.settle()
+            self._confirm()
+        self.start_offset = segment.base_offset

@@ -9,6 +9,8 @@ its one write has succeeded. Flushing is somebody else's work: `flush_targets` s
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple, Protocol
 
 from tidelog.log import lookup, recovery
@@ -20,6 +22,8 @@ from tidelog.log.directory import PartitionDirectory
 from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
 from tidelog.log.durability import Durability, FlushTicket
 from tidelog.log.lookup import TimestampedOffset
+from tidelog.log.producers import Producers
+from tidelog.log.replicated import check_replicated
 from tidelog.log.restyle import Styling, styling_of
 from tidelog.log.retention import plan_retention
 from tidelog.log.segment import Segment
@@ -175,6 +179,45 @@ class Log:
         self._is_clean = False
         first, last = Offset(base_offset), Offset(offset - 1)
         return Appended(ErrorCode.NONE, first, last, self.log_start_offset)
+
+    def append_replicated(
+        self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Appended:
+        """Append what the leader of `leader_epoch` has at our end, with its offsets and epochs, as
+        it is. If the disk says no in the middle, the batches before that are there."""
+        due = self._active.end_offset
+        checked = check_replicated(
+            records, due=due, last_epoch=self.epochs.latest, leader_epoch=leader_epoch
+        )
+        if isinstance(checked, ErrorCode):
+            return Appended(checked)
+        for run, headers in self._runs(*checked):
+            self._roll_if_due(run, headers, now_ms)
+            self._active.append(run, headers, headers[0].base_offset)
+            self._is_clean = False
+            self._bytes_since_snapshot += len(run)
+            for header in headers:
+                self.epochs.note(header.leader_epoch, header.base_offset)
+                self.producers.note(header, header.base_offset, now_ms)
+        last = Offset(self._active.end_offset - 1)
+        return Appended(ErrorCode.NONE, Offset(due), last, self.log_start_offset)
+
+    def _runs(
+        self, records: memoryview, headers: list[BatchHeader]
+    ) -> Iterator[tuple[memoryview, list[BatchHeader]]]:
+        """As much at a time as goes into one segment, so that segments end where the leader's do
+        if that decides by size as well."""
+        position = taken = first = 0
+        room = self.settings.segment_bytes - self._active.size
+        for number, header in enumerate(headers):
+            if taken and taken + header.size > room:
+                yield records[position : position + taken], headers[first:number]
+                position, taken, first = position + taken, 0, number
+                room = self.settings.segment_bytes - self._active.size
+            if not taken and header.size > room:
+                room = self.settings.segment_bytes
+            taken += header.size
+        yield records[position:], headers[first:]
 
     def _stamp(
         self, records: memoryview, headers: list[BatchHeader], leader_epoch: LeaderEpoch
@@ -359,8 +402,10 @@ class Log:
         """Cut the log so that it ends at `offset`, or before the batch that holds it. Durable when
         it returns, and in an order that a crash can't spoil."""
         assert offset >= self._beginning.wanted, "a truncation below the log's start"
-        if offset >= self.log_end_offset:
-            return
+        if offset < self.log_end_offset:
+            self._cut_to(offset)
+
+    def _cut_to(self, offset: int) -> None:
         if self.cleaning is not None:
             self.cleaning.abort()
         number = bisect_right(self._bases, offset) - 1
@@ -387,6 +432,38 @@ class Log:
             self.directory, self._segments, end
         )
 
+    def start_at(self, offset: Offset) -> None:
+        """Forget every record and begin anew at `offset`: a follower whose leader begins later than
+        it ends. Durable when it returns; a crash meanwhile leaves the first of the old records, or
+        an empty log."""
+        self._cut_to(self._bases[0])
+        self.directory.delete_snapshots(lambda at: True)
+        emptied = self._active
+        is_moved = offset != emptied.base_offset
+        segment = self.directory.create_segment(offset) if is_moved else emptied
+        self.directory.sync_entries()
+        self._durability.begin_at(segment, self.epochs)
+        for base in self.directory.segment_bases_now():
+            if base != offset:
+                self.directory.delete_segment(base)
+        self.directory.sync_entries()
+        self._segments, self._bases, self._active = [segment], [segment.base_offset], segment
+        self._beginning = Beginning(self.directory, self._durability, start=offset)
+        self.log_start_offset = offset
+        self.producers, self._bytes_since_snapshot = Producers(), 0
+        if offset < self.cleaned_offset:
+            self.note_cleaned(offset)
+
+    def first_damaged_offset(self) -> Offset | None:
+        """Where the log first can't be read, as far as that is known."""
+        for segment, following in zip_longest(self._segments, self._bases[1:]):
+            hole = segment.holes.first_from(-1) if segment.holes else None
+            if hole is not None and hole.next_offset > self.log_start_offset:
+                return Offset(max(hole.first_offset, self.log_start_offset))
+            if following is not None and segment.end_offset < following:
+                return Offset(max(segment.end_offset, self.log_start_offset))
+        return None
+
     # --- cleaning -----------------------------------------------------------------------------
 
     def advance_start(self, offset: Offset) -> None:
@@ -412,16 +489,25 @@ class Log:
         if self._beginning.delete_doomed():
             self._is_clean = False
 
-    def apply_retention(self, now_ms: int, consumed_offset: Offset | None = None) -> int:
+    def apply_retention(
+        self,
+        now_ms: int,
+        consumed_offset: Offset | None = None,
+        *,
+        limit_offset: Offset | None = None,
+    ) -> int:
         """Let go of the segments that the settings don't ask to keep; gives how many. They go
-        with the next flushes. `consumed_offset`: see `retention.plan_retention`."""
+        with the next flushes. `limit_offset` is the high watermark: what is not committed stays.
+        `consumed_offset`: see `retention.plan_retention`."""
+        flushed = self.flushed_offset
+        limit_offset = flushed if limit_offset is None else min(limit_offset, flushed)
         first = split_at(self._segments, self._beginning.wanted)
         segments = self._segments[first:]
         plan = plan_retention(
             segments,
             self.settings,
             now_ms=now_ms,
-            limit_offset=self.flushed_offset,
+            limit_offset=limit_offset,
             consumed_offset=consumed_offset,
         )
         is_emptied = self._active.size > 0 and self._beginning.wanted >= self._active.end_offset

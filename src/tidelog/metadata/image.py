@@ -6,190 +6,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 from tidelog.metadata.delta import Delta
+from tidelog.metadata.draft import Draft, Unchecked
+from tidelog.metadata.invariants import check_partitions
 from tidelog.metadata.records import (
     ClusterRecord,
     ConfigRecord,
     MetadataRecord,
-    NodeRecord,
-    PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
-from tidelog.model.ids import LeaderEpoch, NodeId, PartitionKey, TopicId, TopicPartition
+from tidelog.metadata.states import Listener, NodeState, PartitionState, TopicState
+from tidelog.model.ids import NO_TOPIC_ID, BrokerEpoch, NodeId, PartitionKey, TopicId
+from tidelog.model.settings import Value, setting_named
 
+__all__ = ["Image", "Listener", "NodeState", "PartitionState", "TopicState"]
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """A registered node and where clients reach it. `epoch` grows with each of its starts."""
-
-    node_id: NodeId
-    host: str
-    port: int
-    rack: str | None
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """Who keeps a partition and who leads it."""
-
-    key: PartitionKey
-    name: TopicPartition
-    replicas: tuple[NodeId, ...]
-    isr: tuple[NodeId, ...]
-    leader: NodeId
-    leader_epoch: LeaderEpoch
-
-
-@dataclass(frozen=True, slots=True)
-class TopicState:
-    """A topic: its lasting id, its partitions in order, and the settings given to it by hand."""
-
-    name: str
-    topic_id: TopicId
-    partitions: tuple[PartitionState, ...] = ()
-    configs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def is_internal(self) -> bool:
-        return self.name.startswith("__")
+_NO_NODE_YET = BrokerEpoch(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """All facts. `removed` are topics deleted by record, whose files may go: no others may."""
+    """All facts. `removed` are topics deleted by record, whose files may go: no others may. The
+    oldest of very many are forgotten; whoever still has their files reports them and leaves them.
+    `defaults` are settings of topics that say nothing themselves, the same for all nodes."""
 
-    version: int = 0
+    version: int = field(default=0, compare=False)
     cluster_id: str = ""
     nodes: Mapping[NodeId, NodeState] = field(default_factory=dict)
     topics: Mapping[str, TopicState] = field(default_factory=dict)
     names: Mapping[TopicId, str] = field(default_factory=dict)
-    removed: frozenset[TopicId] = frozenset()
+    removed: Mapping[TopicId, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     next_producer_id: int = 0
     partition_count: int = 0
+    last_broker_epoch: BrokerEpoch = _NO_NODE_YET
+    _unchecked: Unchecked = field(default_factory=Unchecked, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: TopicId) -> TopicState | None:
         name = self.names.get(topic_id)
         return None if name is None else self.topics[name]
 
+    def partition(self, key: PartitionKey) -> PartitionState | None:
+        topic = self.topic_by_id(key.topic_id)
+        if topic is None or not 0 <= key.partition < len(topic.partitions):
+            return None
+        return topic.partitions[key.partition]
+
+    def partitions(self) -> Iterator[PartitionState]:
+        """All of them, in the order of creation."""
+        for topic in self.topics.values():
+            yield from topic.partitions
+
+    def is_usable(self, node_id: NodeId) -> bool:
+        """Whether the node may lead now."""
+        node = self.nodes.get(node_id)
+        return node is not None and node.is_usable
+
+    def usable_nodes(self) -> list[NodeState]:
+        return [self.nodes[node_id] for node_id in sorted(self.nodes) if self.is_usable(node_id)]
+
+    def offline_replicas(self, state: PartitionState) -> list[NodeId]:
+        """Replicas on nodes that are not there now."""
+        return [
+            node_id
+            for node_id in state.replicas
+            if node_id not in self.nodes or self.nodes[node_id].is_fenced
+        ]
+
+    def topic_value(self, topic: TopicState, name: str) -> Value:
+        """A topic's setting as the whole cluster sees it: the topic's own, or the default."""
+        setting = setting_named(name, "topic")
+        text = topic.configs.get(name, self.defaults.get(name))
+        return setting.default if text is None else setting.parse(text)
+
+    def min_isr(self, state: PartitionState, *, replicas: int | None = None) -> int:
+        """In-sync replicas below which nothing is committed: never more than there are replicas,
+        or would be with so many `replicas`.
+
+        Leader and controller must agree on it: the one stops committing below, the other then
+        takes who leaves the ISR for eligible.
+        """
+        topic = self.topics[state.name.topic]
+        count = len(state.replicas) if replicas is None else replicas
+        return min(int(self.topic_value(topic, "min.insync.replicas")), count)
+
+    def allows_unclean_election(self, topic: TopicState) -> bool:
+        return bool(self.topic_value(topic, "unclean.leader.election.enable"))
+
     def replay(self, records: Iterable[MetadataRecord]) -> tuple[Image, Delta]:
         """The image after `records`, and what they changed."""
-        draft = _Draft(self)
+        draft = Draft(self)
         for record in records:
             draft.apply(record)
-        return draft.finish()
+        draft.finish()
+        if not draft.changes:
+            return self, draft.delta
+        after = replace(
+            self,
+            version=self.version + 1,
+            **draft.changes,
+            _unchecked=self._unchecked.plus(draft.delta, draft.current("names")),
+        )
+        return after, draft.delta
 
-    def validate(self) -> None:
-        """The invariants of CORRECTNESS I11 that hold of metadata alone."""
-        assert len(self.names) == len(self.topics)
-        assert self.partition_count == sum(len(t.partitions) for t in self.topics.values())
+    def to_records(self) -> list[MetadataRecord]:
+        """A snapshot: records that make an equal image out of an empty one."""
+        records: list[MetadataRecord] = [
+            ClusterRecord(cluster_id=self.cluster_id, last_broker_epoch=self.last_broker_epoch),
+            ProducerIdsRecord(next_producer_id=self.next_producer_id),
+        ]
+        records += [
+            RemoveTopicRecord(topic_id=topic_id, name=name)
+            for topic_id, name in self.removed.items()
+        ]
+        records += [node.to_record() for node in self.nodes.values()]
+        records += _settings(NO_TOPIC_ID, self.defaults)
         for topic in self.topics.values():
-            assert self.names[topic.topic_id] == topic.name
-            assert topic.topic_id not in self.removed
-            for index, state in enumerate(topic.partitions):
-                assert state.key == PartitionKey(topic.topic_id, index)
-                assert all(node in state.replicas for node in state.isr)
-                assert state.leader in state.isr
+            records.append(TopicRecord(name=topic.name, topic_id=topic.topic_id))
+            records += _settings(topic.topic_id, topic.configs)
+            records += [state.to_record() for state in topic.partitions]
+        return records
 
-
-class _Draft:
-    """The next image in the making: copies a mapping when first written to, then shares it."""
-
-    def __init__(self, image: Image) -> None:
-        self._image = image
-        self._changes: dict[str, Any] = {}
-        self._copied: set[str] = set()
-        self._delta = Delta()
-
-    def apply(self, record: MetadataRecord) -> None:
-        _APPLY[type(record)](self, record)
-
-    def finish(self) -> tuple[Image, Delta]:
-        if not self._changes:
-            return self._image, self._delta
-        version = self._image.version + 1
-        return replace(self._image, version=version, **self._changes), self._delta
-
-    def _mutable(self, name: str) -> Any:
-        if name not in self._copied:
-            self._copied.add(name)
-            self._changes[name] = dict(getattr(self._image, name))
-        return self._changes[name]
-
-    def _current(self, name: str) -> Any:
-        return self._changes.get(name, getattr(self._image, name))
-
-    def cluster(self, record: ClusterRecord) -> None:
-        self._changes["cluster_id"] = record.cluster_id
-
-    def node(self, record: NodeRecord) -> None:
-        node_id = NodeId(record.node_id)
-        self._mutable("nodes")[node_id] = NodeState(
-            node_id, record.host, record.port, record.rack, record.epoch
-        )
-
-    def topic(self, record: TopicRecord) -> None:
-        topic_id = TopicId(record.topic_id)
-        self._mutable("topics")[record.name] = TopicState(record.name, topic_id)
-        self._mutable("names")[topic_id] = record.name
-        self._delta.created.append(topic_id)
-
-    def partition(self, record: PartitionRecord) -> None:
-        topic_id = TopicId(record.topic_id)
-        topics = self._mutable("topics")
-        topic: TopicState = topics[self._current("names")[topic_id]]
-        state = PartitionState(
-            key=PartitionKey(topic_id, record.partition),
-            name=TopicPartition(topic.name, record.partition),
-            replicas=tuple(NodeId(node) for node in record.replicas),
-            isr=tuple(NodeId(node) for node in record.isr),
-            leader=NodeId(record.leader),
-            leader_epoch=LeaderEpoch(record.leader_epoch),
-        )
-        partitions = list(topic.partitions)
-        if record.partition == len(partitions):
-            partitions.append(state)
-            self._changes["partition_count"] = self._current("partition_count") + 1
+    def validate(self, *, whole: bool = False) -> None:
+        """The invariants of CORRECTNESS I11 that hold of metadata alone. Looks only at what has
+        changed since an image before this one was found right, unless the `whole` is asked for."""
+        unchecked = self._unchecked
+        assert len(self.names) == len(self.topics)
+        if whole or unchecked.is_everything:
+            assert self.partition_count == sum(len(t.partitions) for t in self.topics.values())
+            assert all(node.epoch <= self.last_broker_epoch for node in self.nodes.values())
+            names: Iterable[str] = self.topics
         else:
-            partitions[record.partition] = state
-        topics[topic.name] = replace(topic, partitions=tuple(partitions))
-        self._delta.partitions[state.key] = state.name
-
-    def config(self, record: ConfigRecord) -> None:
-        topics = self._mutable("topics")
-        topic: TopicState = topics[self._current("names")[TopicId(record.topic_id)]]
-        configs = {name: value for name, value in topic.configs.items() if name != record.name}
-        if record.value is not None:
-            configs[record.name] = record.value
-        topics[topic.name] = replace(topic, configs=MappingProxyType(configs))
-        self._delta.configured.append(topic.topic_id)
-
-    def remove_topic(self, record: RemoveTopicRecord) -> None:
-        topic_id = TopicId(record.topic_id)
-        name = self._mutable("names").pop(topic_id)
-        topic: TopicState = self._mutable("topics").pop(name)
-        count = self._current("partition_count") - len(topic.partitions)
-        self._changes["partition_count"] = count
-        self._changes["removed"] = self._current("removed") | {topic_id}
-        self._delta.removed[topic_id] = name
-
-    def producer_ids(self, record: ProducerIdsRecord) -> None:
-        self._changes["next_producer_id"] = record.next_producer_id
+            names = [name for name in unchecked.topics if name in self.topics]
+        for name in names:
+            topic = self.topics[name]
+            assert self.names[topic.topic_id] == name
+            assert topic.topic_id not in self.removed
+            check_partitions(topic, self.nodes, self.min_isr)
+        unchecked.clear()
 
 
-_APPLY: dict[type[MetadataRecord], Callable[[_Draft, Any], None]] = {
-    ClusterRecord: _Draft.cluster,
-    NodeRecord: _Draft.node,
-    TopicRecord: _Draft.topic,
-    PartitionRecord: _Draft.partition,
-    ConfigRecord: _Draft.config,
-    RemoveTopicRecord: _Draft.remove_topic,
-    ProducerIdsRecord: _Draft.producer_ids,
-}
+def _settings(topic_id: TopicId, configs: Mapping[str, str]) -> list[MetadataRecord]:
+    return [
+        ConfigRecord(topic_id=topic_id, name=name, value=value) for name, value in configs.items()
+    ]

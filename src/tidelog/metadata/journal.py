@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Protocol
 
 from tidelog.log.disk import Disk
 from tidelog.log.log import FlushTicket, Log
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
+from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -27,22 +29,63 @@ _READ_BYTES = 1 << 20
 _SETTINGS = topic_settings({"max.message.bytes": _MAX_BATCH_BYTES})
 
 
+def open_metadata_log(
+    disk: Disk, *, clean: bool, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
+) -> Log:
+    return Log.open(disk, DIRECTORY, _SETTINGS, clean=clean, safeguards=safeguards)
+
+
+class NotController(Exception):
+    """A decision was to be written by a node that is not, or no longer, the controller."""
+
+
+class MetadataJournal(Protocol):
+    """The metadata log as the rest of a node sees it, whoever it agrees with on it."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def committed_offset(self) -> Offset:
+        """All below it is committed."""
+        ...
+
+    @property
+    def last_offset(self) -> Offset:
+        """Of the newest record, committed or not."""
+        ...
+
+    def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
+        """Write one decision; gives its last record's offset. `DiskError`, or `NotController`."""
+        ...
+
+    def flush_ticket(self) -> FlushTicket | None: ...
+
+    def take_committed(self) -> list[MetadataRecord]:
+        """The records that became committed since the last call, in order."""
+        ...
+
+
 class JournalDamaged(Exception):
     """The metadata log can't be read whole: the node must not start and guess."""
 
 
 class Journal:
-    """The metadata log of this node."""
+    """The metadata log of a node that is alone: a `MetadataJournal`."""
 
     def __init__(self, log: Log) -> None:
-        self.log = log
+        self._log = log
         self._uncommitted: deque[tuple[Offset, list[MetadataRecord]]] = deque()
 
     @classmethod
     def open(
         cls, disk: Disk, *, clean: bool, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
     ) -> Journal:
-        return cls(Log.open(disk, DIRECTORY, _SETTINGS, clean=clean, safeguards=safeguards))
+        return cls(open_metadata_log(disk, clean=clean, safeguards=safeguards))
+
+    @property
+    def log(self) -> Log:
+        return self._log
 
     @property
     def committed_offset(self) -> Offset:
@@ -71,8 +114,9 @@ class Journal:
                 offset = Offset(header.next_offset)
         return records
 
-    def append(self, records: Sequence[MetadataRecord], now_ms: int) -> Offset:
+    def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
         """Write one decision; gives its last record's offset. `DiskError` if the disk won't."""
+        now_ms = now.wall_ms
         batch = encode_batch(
             [
                 Record(offset=index, timestamp=now_ms, value=encode_record(record))

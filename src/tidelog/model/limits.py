@@ -26,3 +26,9 @@ most five requests in flight."""
 MAX_FETCH_SESSIONS = 1_000
 MAX_FETCH_SESSION_PARTITIONS = 100_000
 """Partitions over all sessions together."""
+
+MAX_REMOVED_TOPICS = 10_000
+"""Removed topics that are remembered, so that a node that was away may delete their files."""
+
+MAX_NODES = 1_000
+"""Nodes that may be registered at a time, living or not."""

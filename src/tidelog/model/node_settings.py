@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
+from tidelog.model.cluster_settings import CLUSTER_SETTINGS
+from tidelog.model.replica_settings import REPLICA_SETTINGS
+from tidelog.model.setting import INT16_MAX, INT32_MAX, INT64_MAX, Setting
 
 NODE_SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -250,6 +252,39 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         unit="ms",
         doc="An idempotent producer silent for this long on a partition is forgotten there.",
     ),
+    Setting(
+        "default.replication.factor",
+        "node",
+        1,
+        low=1,
+        high=INT16_MAX,
+        doc="Replicas of a topic created without a number.",
+    ),
+    Setting(
+        "offsets.topic.replication.factor",
+        "node",
+        3,
+        low=1,
+        high=INT16_MAX,
+        doc="Replicas of __consumer_offsets, when it is created; with fewer nodes, one on each.",
+    ),
+    Setting(
+        "auto.leader.rebalance.enable",
+        "node",
+        True,
+        doc="Leaders go back to the first of their replicas once it is in sync again.",
+    ),
+    Setting(
+        "leader.imbalance.check.interval.seconds",
+        "node",
+        300,
+        low=1,
+        high=INT32_MAX,
+        unit="seconds",
+        doc="How often it is looked for leaders that could go back.",
+    ),
+    *CLUSTER_SETTINGS,
+    *REPLICA_SETTINGS,
 )
 
 
@@ -285,3 +320,20 @@ class NodeSettings:
     group_consumer_migration_policy: str
     offsets_retention_check_interval_ms: int
     producer_id_expiration_ms: int
+    default_replication_factor: int
+    offsets_topic_replication_factor: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    controller_quorum_voters: str
+    controller_quorum_bootstrap_servers: str
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_timeout_ms: int
+    broker_session_timeout_ms: int
+    broker_heartbeat_interval_ms: int
+    replica_fetch_wait_max_ms: int
+    broker_rack: str
+    replica_lag_time_max_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_selector: str

@@ -27,6 +27,32 @@ class Safeguard(Enum):
     COMMIT_BEFORE_ANSWER = auto()  # a coordinator tells what a power failure takes back
     LIVE_GROUPS_REMEMBER = auto()  # a clock that jumps takes the offsets of a group at work
     GENERATION_FENCE = auto()  # a member that was given up overwrites its successor's offsets
+    BROKER_EPOCH = auto()  # a node that lost data joins an ISR on what its former life had fetched
+    ELIGIBLE_LEADERS = auto()  # the last replica standing restarts with less, and is elected
+    CLEAN_MARK = auto()  # a node back from a crash counts as having everything it had
+    ACK_AFTER_REPLICATION = auto()  # an acknowledged record is on the leader's disk alone
+    MAXIMAL_ISR = auto()  # a member that was only proposed is elected without what was committed
+    EPOCH_IN_FETCH = auto()  # a follower goes on behind records that its leader never had
+    TRUNCATE_BY_EPOCH = auto()  # a follower cuts committed records that it does not know to be so
+    EXPAND_AFTER_EPOCH_START = auto()  # a new leader counts somebody in on a watermark of old
+    FETCH_IN_EPOCH = auto()  # a replica is counted in on what it had in another life
+    LOG_START_REPLICATED = auto()  # deleted records come back with the next leader
 
 
 ALL_SAFEGUARDS: frozenset[Safeguard] = frozenset(Safeguard)
+
+CLUSTER_SAFEGUARDS: frozenset[Safeguard] = frozenset(
+    (
+        Safeguard.BROKER_EPOCH,
+        Safeguard.ELIGIBLE_LEADERS,
+        Safeguard.CLEAN_MARK,
+        Safeguard.ACK_AFTER_REPLICATION,
+        Safeguard.MAXIMAL_ISR,
+        Safeguard.EPOCH_IN_FETCH,
+        Safeguard.TRUNCATE_BY_EPOCH,
+        Safeguard.EXPAND_AFTER_EPOCH_START,
+        Safeguard.FETCH_IN_EPOCH,
+        Safeguard.LOG_START_REPLICATED,
+    )
+)
+"""Those whose absence one node alone can't suffer from."""

@@ -8,6 +8,7 @@ from typing import Literal
 Scope = Literal["topic", "node"]
 Value = int | float | str | bool
 
+INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 

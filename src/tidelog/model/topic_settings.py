@@ -171,6 +171,24 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         doc="A tombstone stays for at least this long after compaction first met it, so that a "
         "reader from the start can see it.",
     ),
+    Setting(
+        "min.insync.replicas",
+        "topic",
+        1,
+        low=1,
+        high=INT32_MAX,
+        live=True,
+        doc="With fewer replicas in sync, produce with acks=all is refused and nothing more is "
+        "committed. At most the number of replicas counts.",
+    ),
+    Setting(
+        "unclean.leader.election.enable",
+        "topic",
+        False,
+        live=True,
+        doc="Where no replica is left that has every committed record, one that may lack some is "
+        "elected: the partition is available again, and acknowledged records may be lost.",
+    ),
 )
 
 
@@ -194,6 +212,8 @@ class TopicSettings:
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     delete_retention_ms: int
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
 
     @property
     def is_deleted(self) -> bool:

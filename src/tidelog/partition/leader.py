@@ -1,35 +1,78 @@
-"""The leader of one partition: appends, the high watermark, and reads below it.
+"""The leader of one partition for one leader epoch: appends, the high watermark, reads below it.
 
-The rule for the watermark, with one replica: under `flush.policy=ack` it is the flushed end of the
-log. So nobody ever sees a record that a power failure could take back, and an offset never gets
-another value. Under `os` it is the end of the log, as in Kafka.
+The **high watermark** is the smallest *durable* end among all who are, or may have become, members
+of the in-sync set (`isr.maximal`): our own flushed end (under `flush.policy=os` the end of the log,
+as in Kafka), and each follower's fetch offset, since a follower fetches only from what is durable
+with it. So what is acknowledged with acks=all has survived an fsync on every member; with one
+replica it is our own flushed end, and nothing else is asked. It never falls, and it rests
+
+- while fewer than `min.insync.replicas` are in sync (KIP-966): the last one standing could be lost;
+- while the node has no session: others may lead by now.
+
+A new leader knows a watermark that may be behind the true one. Until its own has reached the offset
+where its epoch begins (`is_proven`) it tells clients none, and takes nobody into the in-sync set.
+The one exception: with too few in sync the watermark can't get there, so who has all from before
+the epoch may come in and end that.
+
+A leadership ends (`end`) and never comes back: the next epoch, also of the same node, is another
+`Leader`, which has to hear from every follower anew.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tidelog.log.disk import FileSpan
-from tidelog.log.log import Appended, FlushTicket, Log
+from tidelog.log.log import Appended, Log
 from tidelog.metadata.image import PartitionState
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, PartitionKey, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
+from tidelog.partition.divergence import EpochEnd, find_divergence
+from tidelog.partition.isr import Isr, Member, ProposeIsr
+from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
+from tidelog.partition.progress import Progress
+
+ARRIVAL_MS = 1_000
+"""So long the watermark waits for the next fetch of a follower that is about to be in sync."""
+
+
+class FollowerFetch(NamedTuple):
+    """What a follower says with a fetch of one partition."""
+
+    node_id: NodeId
+    broker_epoch: int
+    leader_epoch: LeaderEpoch
+    fetch_offset: Offset
+    last_fetched_epoch: LeaderEpoch
+    log_start_offset: Offset
 
 
 class Leader:
-    """Everything a request may do to a partition goes through here."""
+    """Everything a request may do to a partition that is led here goes through this."""
 
     __slots__ = (
-        "_is_flushed_first",
-        "_reported",
+        "_counts_proposed",
+        "_membership",
+        "_min_isr",
+        "_now_ms",
         "_safeguards",
-        "_watermark_floor",
-        "is_gone",
+        "_waits_for_all",
+        "ended",
+        "epoch_start_offset",
+        "has_enough_replicas",
+        "has_followers",
+        "high_watermark",
         "is_internal",
+        "isr",
         "key",
         "leader_epoch",
         "log",
         "name",
+        "progress",
+        "replicas",
+        "waits_for_flush",
     )
 
     def __init__(
@@ -37,43 +80,143 @@ class Leader:
         state: PartitionState,
         log: Log,
         settings: TopicSettings,
+        membership: Membership,
         *,
+        now_ms: float,
+        high_watermark: Offset = NO_OFFSET,
+        former: Leader | None = None,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
     ) -> None:
-        self.key: PartitionKey = state.key
-        self.name: TopicPartition = state.name
-        self.leader_epoch: LeaderEpoch = state.leader_epoch
+        """`high_watermark` is what was known before; `former` our last leadership, if any."""
+        self.key = state.key
+        self.name = state.name
+        self.leader_epoch = state.leader_epoch
         self.log = log
-        self.is_gone = False
+        self.ended: ErrorCode | None = None
+        """Why this leadership is over: what everybody is told who still waits for it."""
         self.is_internal = state.name.topic.startswith("__")
-        self._reported = 0
+        self._membership = membership
         self._safeguards = safeguards
-        self._watermark_floor = Offset(0)
-        self._is_flushed_first = self._flushes_first(settings)
+        self._now_ms = now_ms
+        self._waits_for_all = Safeguard.ACK_AFTER_REPLICATION in safeguards
+        self._counts_proposed = Safeguard.MAXIMAL_ISR in safeguards
+        self.epoch_start_offset = log.log_end_offset
+        known = min(high_watermark, log.log_end_offset)
+        self.high_watermark = max(known, log.log_start_offset)
+        self.isr = Isr(state)
+        self.progress: dict[NodeId, Progress] = {}
+        if former is not None and Safeguard.FETCH_IN_EPOCH not in safeguards:
+            self.progress = former.progress
+        self.has_followers = False
+        self.has_enough_replicas = False
+        """No fewer in sync than `min.insync.replicas`, of which no more than all count."""
+        self._min_isr = settings.min_insync_replicas
+        self._follow(state, now_ms)
+        self.waits_for_flush = self._flushes_first(settings)
+        """Records wait for a flush before they count."""
+        self._advance()
+
+    # --- what it obeys ------------------------------------------------------------------------
 
     def configure(self, settings: TopicSettings) -> None:
-        """New settings, while the partition is in use.
+        """New settings, while the partition is in use. From `os` to `ack` the watermark stays until
+        the flushed end has caught up: clients have seen what lies below it."""
+        self.waits_for_flush = self._flushes_first(settings)
+        self._min_isr = settings.min_insync_replicas
+        self._count_replicas()
+        self._advance()
 
-        From `os` to `ack` the watermark must not fall back to what is flushed: clients have seen
-        what lies above. It stays until the flushed end has caught up.
-        """
-        self._watermark_floor = self.high_watermark
-        self._is_flushed_first = self._flushes_first(settings)
-        self.log.configure(settings)
+    def follow(self, state: PartitionState, now_ms: float) -> bool:
+        """The image has changed within our epoch. Whether the watermark moved."""
+        assert state.leader_epoch == self.leader_epoch
+        self.isr.follow(state)
+        self._follow(state, now_ms)
+        return self._advance()
+
+    def _follow(self, state: PartitionState, now_ms: float) -> None:
+        self.replicas = state.replicas
+        others = [node for node in state.replicas if node != self._membership.node_id]
+        self.has_followers = bool(others)
+        self._count_replicas()
+        if Safeguard.FETCH_IN_EPOCH in self._safeguards:
+            for node in [node for node in self.progress if node not in others]:
+                del self.progress[node]
+        for node in others:
+            if node not in self.progress:
+                self.progress[node] = Progress(node, now_ms=now_ms)
+
+    def _count_replicas(self) -> None:
+        needed = min(self._min_isr, len(self.replicas))
+        self.has_enough_replicas = len(self.isr.committed) >= needed
+
+    def end(self, reason: ErrorCode) -> None:
+        self.ended = reason
 
     def _flushes_first(self, settings: TopicSettings) -> bool:
         return settings.flush_policy == "ack" and Safeguard.FLUSH_BEFORE_ACK in self._safeguards
 
-    @property
-    def high_watermark(self) -> Offset:
-        if self._is_flushed_first:
-            return max(self.log.flushed_offset, self._watermark_floor)
-        return self.log.log_end_offset
+    # --- the watermark ------------------------------------------------------------------------
 
     @property
-    def waits_for_flush(self) -> bool:
-        """Records wait for a flush before they count."""
-        return self._is_flushed_first
+    def durable_end_offset(self) -> Offset:
+        """What counts as ours: all below it survives, as far as the flush policy promises."""
+        return self.log.flushed_offset if self.waits_for_flush else self.log.log_end_offset
+
+    @property
+    def is_proven(self) -> bool:
+        """All that an earlier leader may have shown lies below our watermark."""
+        return self.high_watermark >= self.epoch_start_offset
+
+    @property
+    def low_watermark(self) -> Offset:
+        """Where the log begins with every member of the in-sync set."""
+        start = self.log.log_start_offset
+        if Safeguard.LOG_START_REPLICATED in self._safeguards:
+            for node in self.isr.maximal:
+                if node in self.progress:
+                    start = min(start, self.progress[node].log_start_offset)
+        return start
+
+    def is_acknowledged(self, last_offset: Offset, *, by_all: bool) -> bool:
+        """A record counts for its producer: with all in sync, or with us alone (acks=1)."""
+        if by_all and self._waits_for_all:
+            return self.high_watermark > last_offset
+        return self.may_acknowledge and self.durable_end_offset > last_offset
+
+    def _advance(self) -> bool:
+        """Move the watermark as far as it may. Whether it moved."""
+        if self.ended is not None or not self._membership.has_session:
+            return False
+        end = self.durable_end_offset
+        if self.has_followers:
+            if not self.has_enough_replicas:
+                return False
+            for node in self.isr.maximal if self._counts_proposed else self.isr.committed:
+                if node != self._membership.node_id:
+                    known = self.progress.get(node)
+                    end = min(end, NO_OFFSET if known is None else known.fetch_offset)
+            if len(self.isr.maximal) < len(self.replicas):
+                end = min(end, self._arrivals_end())
+        if end <= self.high_watermark:
+            return False
+        self.high_watermark = end
+        return True
+
+    def _arrivals_end(self) -> Offset:
+        """How far the watermark may go without running away from who is about to be in sync. Under
+        steady load it moves with every flush of the others, and somebody who is one flush behind
+        would never be found to have all that is committed."""
+        ends = [
+            max(known.fetch_offset, self.high_watermark)
+            for node, known in self.progress.items()
+            if known.is_close
+            and node not in self.isr.maximal
+            and self._now_ms - known.fetched_ms <= ARRIVAL_MS
+            and self._membership.may_be_in_sync(node, known.broker_epoch)
+        ]
+        return min(ends, default=self.log.log_end_offset)
+
+    # --- appending ----------------------------------------------------------------------------
 
     def check_epoch(self, asked: LeaderEpoch) -> ErrorCode:
         """A client that names the epoch it believes in must name ours."""
@@ -83,10 +226,28 @@ class Leader:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
+    @property
+    def may_acknowledge(self) -> bool:
+        return self.ended is None and self._membership.has_session
+
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write whole batches, stamped in place. What was appended counts only below
         `high_watermark`. `DiskFull` or `DiskError` if the disk says no."""
-        return self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if self.ended is not None or not self._membership.has_session:
+            return Appended(self.ended or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if not self.waits_for_flush:
+            self._advance()
+        return appended
+
+    def flushed(self) -> bool:
+        """The log has been flushed. Whether the watermark moved."""
+        return self._advance()
+
+    def session_changed(self) -> bool:
+        return self._advance()
+
+    # --- reading ------------------------------------------------------------------------------
 
     def read(
         self, offset: Offset, *, max_bytes: int, at_least_one: bool
@@ -94,25 +255,178 @@ class Leader:
         """Committed batches from the one containing `offset` on; None if there are none yet."""
         watermark = self.high_watermark
         if offset >= watermark:
-            is_known = offset <= self.log.log_end_offset
-            return None if is_known else ErrorCode.OFFSET_OUT_OF_RANGE
+            if offset > self.log.log_end_offset:
+                return ErrorCode.OFFSET_OUT_OF_RANGE
+            return None if self.is_proven else ErrorCode.OFFSET_NOT_AVAILABLE
         return self.log.read(
             offset, max_bytes=max_bytes, limit_offset=watermark, at_least_one=at_least_one
         )
 
-    def flush_ticket(self) -> FlushTicket | None:
-        return self.log.flush_targets()
+    def read_to_end(
+        self, offset: Offset, *, max_bytes: int, at_least_one: bool
+    ) -> FileSpan | ErrorCode | None:
+        """For followers: also what is not committed yet, else it never would be."""
+        end = self.log.log_end_offset
+        return self.log.read(
+            offset, max_bytes=max_bytes, limit_offset=end, at_least_one=at_least_one
+        )
 
-    def flushed(self, ticket: FlushTicket) -> None:
-        self.log.flushed(ticket)
+    def choose_read_replica(self, rack: str, offset: Offset) -> NodeId | None:
+        """A member of the in-sync set that is nearer to a reader in `rack` than we are, and has
+        what the reader asks for (KIP-392)."""
+        nodes = self._membership
+        if not (rack and self.has_followers and nodes.settings.selects_by_rack):
+            return None
+        if nodes.rack_of(nodes.node_id) == rack:
+            return None
+        nearer = [
+            self.progress[node]
+            for node in self.isr.committed
+            if node in self.progress
+            and nodes.rack_of(node) == rack
+            and self.progress[node].log_start_offset <= offset <= self.progress[node].fetch_offset
+        ]
+        best = max(nearer, key=lambda one: one.fetch_offset, default=None)
+        return None if best is None else best.node_id
 
-    def take_reports(self) -> list[str]:
-        """What the log found out about itself since the last call."""
-        news = self.log.damage[self._reported :]
-        self._reported += len(news)
-        return [f"{self.name}: {damage}" for damage in news]
+    # --- followers ----------------------------------------------------------------------------
+
+    def check_fetch(self, fetch: FollowerFetch) -> ErrorCode | EpochEnd | None:
+        """What is wrong with a follower's fetch, or where its log parts from ours; None if it may
+        have what it asks for."""
+        known = self.progress.get(fetch.node_id)
+        if known is None or fetch.node_id not in self.replicas or self.ended is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if UNKNOWN_BROKER_EPOCH < fetch.broker_epoch < known.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if Safeguard.EPOCH_IN_FETCH in self._safeguards:
+            if fetch.leader_epoch == NO_EPOCH:
+                return ErrorCode.UNKNOWN_LEADER_EPOCH
+            error = self.check_epoch(fetch.leader_epoch)
+            if error is not ErrorCode.NONE:
+                return error
+            at = fetch.fetch_offset
+            diverging = find_divergence(self.log, epoch=fetch.last_fetched_epoch, offset=at)
+            if diverging is not None:
+                return diverging
+        if not self.log.log_start_offset <= fetch.fetch_offset <= self.log.log_end_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        return None
+
+    def note_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
+        """A fetch that `check_fetch` found good. Whether somebody may have waited for it: the high
+        watermark moved, or the low one."""
+        known = self.progress[fetch.node_id]
+        self._now_ms = now_ms
+        has_let_go = known.log_start_offset != fetch.log_start_offset
+        known.note(
+            fetch.fetch_offset,
+            leader_end=self.log.log_end_offset,
+            now_ms=now_ms,
+            broker_epoch=fetch.broker_epoch,
+            log_start_offset=fetch.log_start_offset,
+        )
+        return self._advance() or has_let_go
+
+    def has_news_for(self, node_id: NodeId) -> bool:
+        """The follower does not know our watermark or our log's start yet."""
+        known = self.progress.get(node_id)
+        return known is not None and (
+            known.told_high_watermark != self.high_watermark
+            or known.told_log_start_offset != self.log.log_start_offset
+        )
+
+    def told(self, node_id: NodeId) -> None:
+        known = self.progress.get(node_id)
+        if known is not None:
+            known.told_high_watermark = self.high_watermark
+            known.told_log_start_offset = self.log.log_start_offset
+
+    # --- the in-sync set ----------------------------------------------------------------------
+
+    def propose(self, now_ms: float) -> ProposeIsr | None:
+        """The change of the in-sync set to ask the controller for now, if there is one."""
+        if not (self.has_followers and self.may_acknowledge):
+            return None
+        lost = self.isr.again(now_ms)
+        if lost is not None:
+            return lost
+        if not self.isr.may_propose(now_ms):
+            return None
+        wanted = tuple(node for node in self.replicas if self._is_wanted(node, now_ms))
+        if not self.isr.uncertain and sorted(wanted) == sorted(self.isr.committed):
+            return None
+        members = tuple(Member(node, self._broker_epoch_of(node)) for node in wanted)
+        return self.isr.propose(self.key, self.leader_epoch, members)
+
+    def isr_answered(self, proposal: ProposeIsr, error: ErrorCode, now_ms: float) -> bool:
+        """The controller's word; `NETWORK_EXCEPTION` if none came. Whether the watermark moved."""
+        self.isr.answered(proposal, error, now_ms)
+        return self._advance()
+
+    def _is_wanted(self, node: NodeId, now_ms: float) -> bool:
+        known = self.progress.get(node)
+        if known is None:
+            return node == self._membership.node_id
+        if node in self.isr.committed:
+            return not self._is_out_of_sync(known, now_ms)
+        return self._may_join(known)
+
+    def _is_out_of_sync(self, known: Progress, now_ms: float) -> bool:
+        """It has less than is committed, so it has lost something; or it was not caught up for
+        `replica.lag.time.max.ms`."""
+        if NO_OFFSET < known.fetch_offset < self.high_watermark:
+            return True
+        is_late = now_ms - known.caught_up_ms > self._membership.settings.lag_time_max_ms
+        return is_late and known.fetch_offset != self.log.log_end_offset
+
+    def _may_join(self, known: Progress) -> bool:
+        """It has fetched in this epoch, has all that is committed and all from before the epoch,
+        and nothing that was deleted."""
+        offset = known.fetch_offset
+        if offset == NO_OFFSET or offset < self.high_watermark:
+            return False
+        if (
+            known.log_start_offset < self.log.log_start_offset
+            and Safeguard.LOG_START_REPLICATED in self._safeguards
+        ):
+            return False
+        if Safeguard.EXPAND_AFTER_EPOCH_START in self._safeguards:
+            is_known = self.is_proven or not self.has_enough_replicas
+            if offset < self.epoch_start_offset or not is_known:
+                return False
+        return self._membership.may_be_in_sync(known.node_id, known.broker_epoch)
+
+    def _broker_epoch_of(self, node: NodeId) -> int:
+        known = self.progress.get(node)
+        return self._membership.broker_epoch if known is None else known.broker_epoch
+
+    def next_deadline(self, now_ms: float) -> float | None:
+        """When `propose` may have something to say without anything happening before."""
+        if not self.has_followers or self.ended is not None:
+            return None
+        deadlines = [self.isr.next_deadline()]
+        lag_ms = self._membership.settings.lag_time_max_ms
+        for node in self.isr.committed if self.isr.in_flight is None else ():
+            known = self.progress.get(node)
+            if known is not None and known.fetch_offset != self.log.log_end_offset:
+                deadlines.append(known.caught_up_ms + lag_ms + 1)
+        return min((at for at in deadlines if at is not None and at > now_ms), default=None)
+
+    # --- looking at it ------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """The watermark never leaves the log (I12)."""
+        """I12: the watermark never leaves the log, nor what the in-sync set has."""
         assert self.log.log_start_offset <= self.high_watermark <= self.log.log_end_offset
-        self.log.validate()
+        assert len(set(self.isr.maximal)) == len(self.isr.maximal)
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "isr": list(self.isr.committed),
+            "proposed": None if self.isr.in_flight is None else list(self.isr.in_flight.nodes),
+            "epoch_start_offset": self.epoch_start_offset,
+            "is_proven": self.is_proven,
+            "followers": [
+                known.describe(self.log.log_end_offset) for known in self.progress.values()
+            ],
+        }

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from tidelog.broker.effects import Part
 from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.ids import ConnectionId
+from tidelog.model.limits import MIN_REQUEST_BYTES
 from tidelog.runtime.file_disk import OpenFile
 from tidelog.runtime.receive_pool import LARGE_REQUEST_BYTES, ReceivePool
 from tidelog.wire.errors import DecodeError
@@ -54,6 +55,7 @@ class SocketConnection:
         connection_id: ConnectionId,
         *,
         max_frame_bytes: int,
+        min_frame_bytes: int = MIN_REQUEST_BYTES,
         pool: ReceivePool,
         on_frame: Callable[[ConnectionId, memoryview], None],
         on_lost: Callable[[ConnectionId, str], None],
@@ -62,7 +64,7 @@ class SocketConnection:
         self._loop = loop
         self._socket = sock
         self._fd = sock.fileno()
-        self._frames = FrameBuffer(max_frame_bytes)
+        self._frames = FrameBuffer(max_frame_bytes, min_frame_bytes)
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._output: deque[Part] = deque()

@@ -19,8 +19,11 @@ from typing import Any, Protocol
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    Announce,
+    CallPeer,
     CloseConnection,
     Effect,
+    HangUp,
     PauseReading,
     Report,
     ResumeReading,
@@ -47,6 +50,7 @@ from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
+from tidelog.runtime.peers import PeerSockets
 from tidelog.runtime.receive_pool import ReceivePool
 
 log = logging.getLogger("tidelog")
@@ -124,18 +128,29 @@ class Service:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
         self._flusher = Flusher(self._flush_done_in_thread)
+        self._peers = PeerSockets(
+            loop,
+            max_frame_bytes=self._settings.socket_request_max_bytes,
+            pool=self._receive_pool,
+            on_event=self._step,
+        )
         self._is_flushing = False
         self._is_stopping = False
         self._is_broken = False
         self.stopped: asyncio.Future[None] = loop.create_future()
+        self.on_ready: Callable[[], None] | None = None
         self.listener = _listen(loop, options, self._on_connection)
-        self._node = make_node(self._node_config(), options.data_dir)
+        self._config = self._node_config()
+        self._node = make_node(self._config, options.data_dir)
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
             SendResponse: self._send,
             CloseConnection: self._close,
             PauseReading: self._pause,
             ResumeReading: self._resume,
             StartFlush: self._flush,
+            CallPeer: self._peers.call,
+            HangUp: self._peers.hang_up,
+            Announce: self._announce,
             Report: self._report,
             Stop: self._stop,
         }
@@ -156,6 +171,9 @@ class Service:
     def request_stop(self) -> None:
         """Not while a flush is under way: were it to fail, the stop's own flush of the same file
         would succeed, since the kernel reports such an error once."""
+        if self._config.is_member:
+            self._step(StopRequested())  # it takes its time over it, and goes on flushing meanwhile
+            return
         self._is_stopping = True
         if not self._is_flushing:
             self._step(StopRequested())
@@ -285,16 +303,26 @@ class Service:
             self._is_flushing = True
             self._flusher.flush(effect)
 
+    def _announce(self, effect: Announce) -> None:
+        """In the loop's next turn: at a start the listener does not listen yet."""
+        if self.on_ready is not None:
+            self._loop.call_soon(self.on_ready)
+
     def _report(self, effect: Report) -> None:
         log.log(_LEVELS[effect.level], "%s", effect.text)
 
     def _stop(self, effect: Stop) -> None:
-        if not self.stopped.done():
+        if self.stopped.done():
+            return
+        if effect.failure is None:
             self.stopped.set_result(None)
+        else:
+            self.stopped.set_exception(ServeError(effect.failure))
 
     def shut_down(self) -> None:
         """After the node has stopped: let go of sockets and the thread."""
         self.listener.close()
+        self._peers.close()
         for connection in list(self._connections.values()):
             connection.abort()
         self._flusher.stop()
@@ -315,9 +343,9 @@ class Service:
 async def run_service(service: Service, *, on_ready: Callable[[], None]) -> None:
     """From the start to the end of a service; `on_ready` is called once clients may connect."""
     asyncio.get_running_loop().set_exception_handler(service.on_defect)
+    service.on_ready = on_ready
     try:
         service.start()
-        on_ready()
         await service.stopped
     finally:
         service.shut_down()

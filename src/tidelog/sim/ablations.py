@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.model.safeguards import Safeguard
+from tidelog.model.safeguards import CLUSTER_SAFEGUARDS, Safeguard
+from tidelog.sim.any_run import run_any
 from tidelog.sim.host import NodeFactory
-from tidelog.sim.run import Outcome, RunOptions, run_seed
+from tidelog.sim.run import ANY_SIZE, Outcome, RunOptions
 
 MAX_SEEDS = 300
 
@@ -25,7 +26,8 @@ class Discovery:
 
 def find_ablated(safeguard: Safeguard, *, max_seeds: int = MAX_SEEDS) -> Discovery | None:
     """The first seed that notices the missing safeguard; None if none of them does."""
-    return find_red(RunOptions(ablate=safeguard), max_seeds=max_seeds)
+    nodes = ANY_SIZE if safeguard in CLUSTER_SAFEGUARDS else 1
+    return find_red(RunOptions(ablate=safeguard, nodes=nodes), max_seeds=max_seeds)
 
 
 def find_broken(make_node: NodeFactory, *, max_seeds: int = MAX_SEEDS) -> Discovery | None:
@@ -36,7 +38,7 @@ def find_broken(make_node: NodeFactory, *, max_seeds: int = MAX_SEEDS) -> Discov
 def find_red(options: RunOptions, *, max_seeds: int) -> Discovery | None:
     """The first red seed under these options."""
     for seed in range(max_seeds):
-        outcome = run_seed(seed, options)
+        outcome = run_any(seed, options)
         if outcome.is_red:
             return Discovery(outcome, seed + 1)
     return None

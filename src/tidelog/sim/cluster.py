@@ -1,14 +1,14 @@
 """Virtual time and everything that lives in it: hosts, the network between, clients, a history.
 
-There is one host so far. What it takes to have more is here in outline: hosts by node id, one
-schedule, one network, and streams of random numbers that are named after what they decide.
+Hosts by node id, one schedule, one network, and streams of random numbers that are named after what
+they decide. A cluster of one is what `sim.run` torments, one of several `sim.replicated`.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import Endpoint, NodeId
 from tidelog.sim.history import History
 from tidelog.sim.host import Host, HostOptions
 from tidelog.sim.network import Network
@@ -23,20 +23,14 @@ _NS_PER_MS = 1_000_000
 class Cluster:
     """All of one run."""
 
-    def __init__(self, seed: int, options: HostOptions) -> None:
+    def __init__(self, seed: int, *options: HostOptions) -> None:
         self._seed = seed
         self.schedule = Schedule()
         self.trace = Trace(lambda: self.schedule.now_ms)
         self.history = History(lambda: int(self.schedule.now_ms * _NS_PER_MS))
         self.network = Network(self.schedule, self.stream("network"))
-        node_id = options.config.node_id
         self.hosts: dict[NodeId, Host] = {
-            node_id: Host(
-                self.schedule,
-                self.trace,
-                options,
-                seed_of=lambda concern: self.stream(f"{concern} of host {node_id}"),
-            )
+            each.config.node_id: self._make_host(each) for each in options
         }
         self.world = World(
             self.schedule,
@@ -47,10 +41,26 @@ class Cluster:
         )
         self.witness = Witness(self.host, self.world.findings.append)
 
+    def _make_host(self, options: HostOptions) -> Host:
+        node_id = options.config.node_id
+        return Host(
+            self.network,
+            self.trace,
+            options,
+            find_peer=self._at,
+            seed_of=lambda concern: self.stream(f"{concern} of host {node_id}"),
+        )
+
     @property
     def host(self) -> Host:
-        """The only host of a cluster of one."""
+        """The first host, and the only one of a cluster of one."""
         return next(iter(self.hosts.values()))
+
+    def _at(self, endpoint: Endpoint) -> tuple[NodeId, Host] | None:
+        for node_id, host in self.hosts.items():
+            if host.endpoint == endpoint:
+                return node_id, host
+        return None
 
     def stream(self, concern: str) -> Random:
         """Random numbers for one concern: another concern's use of luck does not disturb it."""

@@ -15,8 +15,11 @@ from typing import Literal
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
+    Announce,
+    CallPeer,
     CloseConnection,
     Effect,
+    HangUp,
     PauseReading,
     Report,
     ResumeReading,
@@ -30,19 +33,22 @@ from tidelog.broker.events import (
     Event,
     FlushDone,
     FrameReceived,
+    PeerAnswered,
+    PeerFailed,
     StopRequested,
     Tick,
 )
 from tidelog.broker.node import Node
 from tidelog.broker.start import StartRefused
 from tidelog.log.disk import DiskError
-from tidelog.model.ids import ConnectionId
+from tidelog.model.ids import ConnectionId, Endpoint, NodeId
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
 from tidelog.sim.disk import FlushTicket, SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.sim.network import Connection
-from tidelog.sim.schedule import Schedule, Timer
+from tidelog.sim.network import Connection, Network
+from tidelog.sim.peer_links import Find, PeerLinks
+from tidelog.sim.schedule import Timer
 from tidelog.sim.trace import Trace
 
 CrashKind = Literal["kill", "power"]
@@ -68,6 +74,7 @@ class Life:
 
     node: Node
     number: int
+    links: PeerLinks
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     tick: Timer | None = None
     tick_due_ms: float = -1.0
@@ -79,15 +86,18 @@ class Host:
 
     def __init__(
         self,
-        schedule: Schedule,
+        network: Network,
         trace: Trace,
         options: HostOptions,
         *,
+        find_peer: Find,
         seed_of: Callable[[str], Random],
     ) -> None:
-        self._schedule = schedule
+        self._network = network
+        self._schedule = network.schedule
         self._trace = trace
         self._options = options
+        self._find_peer = find_peer
         self._node_random = seed_of("node")
         self._flush_random = seed_of("flush")
         self.clock = HostClock(seed_of("clock"))
@@ -97,6 +107,8 @@ class Host:
         self.steps = 0
         self.flush_stall_ms = 0.0
         self.is_reachable = True
+        self.is_announced = False
+        self._backlog: list[Event] | None = None
         self.is_flushing = False
         self.reports: list[str] = []
         self.counted: Counter[str] = Counter()
@@ -109,8 +121,17 @@ class Host:
         self.on_request: list[Callable[[ConnectionId, bytes], None]] = []
         self.on_response: list[Callable[[SendResponse], None]] = []
         self.on_step: list[Callable[[Life], None]] = []
+        self.after_step: list[Callable[[Host], None]] = []
 
     # --- lives -----------------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> NodeId:
+        return self._options.config.node_id
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self._options.config.host, self._options.config.port)
 
     @property
     def is_up(self) -> bool:
@@ -127,7 +148,14 @@ class Host:
             Random(self._node_random.getrandbits(64)),
             safeguards=options.safeguards,
         )
-        life = Life(node, self.lives, faults_before=Counter(self.disk.faults.counted))
+        number = self.lives
+        links = PeerLinks(
+            self._network,
+            options.config.node_id,
+            find=self._find_peer,
+            on_event=lambda event: self._peer_event(number, event),
+        )
+        life = Life(node, number, links, faults_before=Counter(self.disk.faults.counted))
         self.life = life
         try:
             effects = node.start(self.clock.now(self._schedule.now_ms))
@@ -169,24 +197,42 @@ class Host:
         self._trace.say("stop", f"life {life.number} is asked to stop")
         self.stopped_lives.append(life.number)
         self.deliver(StopRequested())
-        assert self.life is not life, "the node did not stop when asked to"
+        if self._backlog is None and not self._options.config.is_member:
+            assert self.life is not life, "the node did not stop when asked to"
 
     def _end_life(self) -> None:
         life = self.life
         assert life is not None
         self._faults_of_lives[life.number] = self.faults_of(life.number)
         self.life = None
+        self._backlog = None
         self.is_flushing = False
         if life.tick is not None:
             life.tick.cancel()
         for connection in life.connections.values():
             connection.lose_host()
+        life.links.lose_host()
 
     def faults_of(self, number: int) -> Counter[str]:
         """What the disk did to the node in that life, its start included."""
         if self.life is not None and self.life.number == number:
             return self.disk.faults.counted - self.life.faults_before
         return self._faults_of_lives.get(number, Counter())
+
+    # --- a process that is stopped, and does not know it -----------------------------------------
+
+    def freeze(self) -> None:
+        """As SIGSTOP: nothing happens in the process, though the world goes on."""
+        if self.life is not None and self._backlog is None:
+            self._trace.say("freeze", f"life {self.life.number} stands still")
+            self._backlog = []
+
+    def thaw(self) -> None:
+        """All that has come meanwhile happens now, to a node that believes no time has passed
+        until it looks at the clock."""
+        backlog, self._backlog = self._backlog, None
+        for event in backlog or []:
+            self.deliver(event)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -213,10 +259,17 @@ class Host:
         self.deliver(FrameReceived(connection.id, memoryview(memory)))
         memory[:] = bytes((POISON,)) * len(memory)
 
+    def _peer_event(self, number: int, event: PeerAnswered | PeerFailed) -> None:
+        if self.life is not None and self.life.number == number:
+            self.deliver(event)
+
     def deliver(self, event: Event) -> None:
         """One step of the node, and its effects."""
         life = self.life
         if life is None:
+            return
+        if self._backlog is not None:
+            self._backlog.append(_kept(event))
             return
         now = self.clock.now(self._schedule.now_ms)
         self._trace.event(event)
@@ -234,6 +287,8 @@ class Host:
     def _after_step(self, life: Life) -> None:
         if self.steps % self._options.validate_every == 0:
             life.node.validate()
+            for watcher in self.after_step:
+                watcher(self)
         for watcher in self.on_step:
             watcher(life)
         deadline = life.node.next_deadline()
@@ -275,8 +330,14 @@ class Host:
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.to_node.pause(isinstance(effect, PauseReading))
+            elif isinstance(effect, CallPeer):
+                life.links.call(effect)
+            elif isinstance(effect, HangUp):
+                life.links.hang_up(effect)
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
+            elif isinstance(effect, Announce):
+                self.is_announced = True
             elif isinstance(effect, Stop):
                 for watcher in self.on_death:
                     watcher(None)
@@ -300,3 +361,12 @@ class Host:
             self.deliver(FlushDone(number, error))
         else:
             self.deliver(FlushDone(number))
+
+
+def _kept(event: Event) -> Event:
+    """The event for later: the memory of its frame is gone by then."""
+    if isinstance(event, FrameReceived):
+        return FrameReceived(event.connection, memoryview(bytearray(event.frame)))
+    if isinstance(event, PeerAnswered):
+        return PeerAnswered(event.call, memoryview(bytearray(event.frame)))
+    return event

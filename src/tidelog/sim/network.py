@@ -4,6 +4,9 @@ A connection has two lanes, each first in first out with its own delays. A respo
 when the lane takes it off the host: for a slow reader that is later, and only then are its file
 spans read, as a socket would. A reset loses what is on both lanes: a request before it was
 processed, or a response after. What had left the host when the power failed still arrives.
+
+Between two nodes a direction can be cut: what is sent that way stays underway until it is mended,
+and whoever waits finds out by waiting.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Protocol
 
 from tidelog.broker.effects import Part
 from tidelog.log.disk import DiskError, FileSpan
-from tidelog.model.ids import ConnectionId
+from tidelog.model.ids import ConnectionId, NodeId
 from tidelog.sim.schedule import Schedule, Timer
 
 
@@ -61,6 +64,9 @@ class Delivery:
 _OPEN = "open"
 """The first payload of a connection."""
 
+Direction = tuple[NodeId, NodeId]
+"""From one node to another."""
+
 
 @dataclass(slots=True)
 class _Departure:
@@ -71,9 +77,15 @@ class _Departure:
 class Lane:
     """One direction. `arrive` is called with each payload, in order; None means end of stream."""
 
-    def __init__(self, network: Network, arrive: Callable[[object], None]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        arrive: Callable[[object], None],
+        direction: Direction | None = None,
+    ) -> None:
         self._network = network
         self._arrive = arrive
+        self._direction = direction
         self._queue: deque[tuple[float, object]] = deque()
         self._timer: Timer | None = None
         self._ready_ms = 0.0
@@ -102,6 +114,10 @@ class Lane:
         self.is_paused = is_paused
         self._arm()
 
+    def mended(self) -> None:
+        """The direction may be open again."""
+        self._arm()
+
     def clear(self) -> None:
         self._queue.clear()
         self._disarm()
@@ -110,7 +126,7 @@ class Lane:
         return len(self._queue)
 
     def _arm(self) -> None:
-        if self._timer is not None or not self._queue or self.is_paused:
+        if self._timer is not None or not self._queue or self.is_paused or self._is_cut():
             return
         due = max(self._queue[0][0], self._held_until_ms)
         self._timer = self._network.schedule.at(due, self._deliver)
@@ -123,10 +139,14 @@ class Lane:
     def _deliver(self) -> None:
         self._timer = None
         now_ms = self._network.schedule.now_ms
-        if self._queue and not self.is_paused and now_ms >= self._held_until_ms:
+        is_stopped = self.is_paused or self._is_cut() or now_ms < self._held_until_ms
+        if self._queue and not is_stopped:
             _, payload = self._queue.popleft()
             self._arrive(payload)
         self._arm()
+
+    def _is_cut(self) -> bool:
+        return self._direction is not None and self._direction in self._network.cuts
 
 
 class Connection:
@@ -140,16 +160,18 @@ class Connection:
         *,
         on_frame: Callable[[Delivery], None],
         on_close: Callable[[str], None],
+        direction: Direction | None = None,
     ) -> None:
+        back = None if direction is None else (direction[1], direction[0])
         self.id = ConnectionId(number)
         self.incarnation = -1
         self._network = network
         self._server = server
         self._on_frame = on_frame
         self._on_close = on_close
-        self.to_node = Lane(network, self._arrive_at_node)
+        self.to_node = Lane(network, self._arrive_at_node, direction)
         self._leaving = Lane(network, self._leave_host)
-        self.to_client = Lane(network, self._arrive_at_client)
+        self.to_client = Lane(network, self._arrive_at_client, back)
         self.is_open = True
         self._is_known_to_node = False
         self.to_node.push(_OPEN)
@@ -256,6 +278,7 @@ class Network:
         self.schedule = schedule
         self.faults = NetworkFaults()
         self._random = random
+        self.cuts: dict[Direction, None] = {}
         self._number = 0
         self._connections: dict[int, Connection] = {}
 
@@ -265,18 +288,34 @@ class Network:
         *,
         on_frame: Callable[[Delivery], None],
         on_close: Callable[[str], None],
+        direction: Direction | None = None,
     ) -> Connection:
+        """`direction` for a connection between nodes, which can be cut."""
         self._number += 1
-        connection = Connection(self, server, self._number, on_frame=on_frame, on_close=on_close)
+        connection = Connection(
+            self, server, self._number, on_frame=on_frame, on_close=on_close, direction=direction
+        )
         self._connections[connection.id] = connection
         return connection
 
     def heal(self) -> None:
         """From now on frames travel quickly, also those that were held."""
         self.faults.heal()
+        self.mend(list(self.cuts))
         for connection in self.open_connections():
             connection.to_node.release()
             connection.to_client.release()
+
+    def cut(self, directions: list[Direction]) -> None:
+        """Nothing gets through that way until it is mended."""
+        self.cuts.update(dict.fromkeys(directions))
+
+    def mend(self, directions: list[Direction]) -> None:
+        for direction in directions:
+            self.cuts.pop(direction, None)
+        for connection in self.open_connections():
+            connection.to_node.mended()
+            connection.to_client.mended()
 
     def open_connections(self) -> list[Connection]:
         self._connections = {n: c for n, c in self._connections.items() if c.is_open}

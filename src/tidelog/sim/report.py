@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tidelog.sim.run import Outcome, RunOptions
+from tidelog.sim.run import ANY_SIZE, Outcome, RunOptions
 
 EVENTS_TOLD = 40
 FINDINGS_TOLD = 12
@@ -16,6 +16,8 @@ _PREFIXES = ("fault", "struck", "answer")
 def replay_command(seed: int, options: RunOptions) -> str:
     """The one command that shows the same run again."""
     command = f"tidelog sim run --seed {seed}"
+    if options.nodes != 1:
+        command += f" --nodes {options.nodes}"
     return command if options.ablate is None else f"{command} --ablate {options.ablate.name}"
 
 
@@ -34,7 +36,8 @@ def tell(outcome: Outcome) -> str:
 
 
 def _options_text(options: RunOptions) -> str:
-    return "" if options.ablate is None else f", without {options.ablate.name}"
+    size = {1: "", ANY_SIZE: ", a cluster"}.get(options.nodes, f", {options.nodes} nodes")
+    return size if options.ablate is None else f"{size}, without {options.ablate.name}"
 
 
 def count_rows(counters: Counter[str]) -> dict[str, list[tuple[str, int]]]:

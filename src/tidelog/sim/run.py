@@ -53,6 +53,8 @@ HEAL_MS = 120_000.0
 CLEANED = "cleaned"
 """The topic that is compacted or shortened while it is written."""
 
+ANY_SIZE = 0
+
 MAX_FINDINGS = 50
 """A run with more of them has nothing new to say."""
 
@@ -79,8 +81,10 @@ NODE_FAILURES = (
 
 @dataclass(slots=True, frozen=True)
 class RunOptions:
-    """`ablate` switches one safeguard off; `make_node` puts another in the node's place."""
+    """`ablate` switches one safeguard off; `make_node` puts another in the node's place; `nodes`
+    is the size of a cluster: `ANY_SIZE` lets the seed choose."""
 
+    nodes: int = 1
     ablate: Safeguard | None = None
     make_node: NodeFactory = Node
     validate_every: int = 4

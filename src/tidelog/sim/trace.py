@@ -10,9 +10,17 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 
-from tidelog.broker.effects import CloseConnection, Effect, Report, SendResponse, StartFlush
-from tidelog.broker.events import Event, FlushDone, FrameReceived
+from tidelog.broker.effects import (
+    CallPeer,
+    CloseConnection,
+    Effect,
+    Report,
+    SendResponse,
+    StartFlush,
+)
+from tidelog.broker.events import Event, FlushDone, FrameReceived, PeerAnswered, PeerFailed
 from tidelog.wire.messages import API_BY_KEY
+from tidelog.wire.requests import LENGTH_BYTES
 
 LINES_KEPT = 400
 
@@ -38,6 +46,11 @@ class Trace:
         elif isinstance(event, FlushDone):
             outcome = "done" if event.error is None else f"failed: {event.error}"
             self._add(f"-> flush {event.round} {outcome}")
+        elif isinstance(event, PeerAnswered):
+            self._hash.update(event.frame)
+            self._add(f"-> answer to call {event.call}, {len(event.frame)} bytes")
+        elif isinstance(event, PeerFailed):
+            self._add(f"-> call {event.call} failed: {event.reason}")
         else:
             connection = getattr(event, "connection", "")
             self._add(f"-> {type(event).__name__} {connection}")
@@ -57,6 +70,10 @@ class Trace:
             self._add(f"<- flush {effect.round}: {paths}")
         elif isinstance(effect, CloseConnection):
             self._add(f"<- close {effect.connection}: {effect.reason}")
+        elif isinstance(effect, CallPeer):
+            self._hash.update(effect.frame)
+            name = _request_name(memoryview(effect.frame)[LENGTH_BYTES:])
+            self._add(f"<- call {effect.call} to {effect.endpoint}: {name}")
         elif isinstance(effect, Report):
             self._add(f"<- {effect.level}: {effect.text}")
         else:

@@ -9,7 +9,7 @@ from tests.support.node_driver import NodeDriver, produce_request
 from tests.unit.broker.test_groups import commit, find
 
 from tidelog.model.errors import ErrorCode
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 from tidelog.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -30,7 +30,7 @@ def node(tmp_path: Path) -> NodeDriver:
     return NodeDriver(tmp_path, offsets_topic_num_partitions="1")
 
 
-def make(node: NodeDriver, **configs: str) -> Leader:
+def make(node: NodeDriver, **configs: str) -> Replica:
     settings = {"segment.bytes": "1024", "message.timestamp.type": "LogAppendTime"}
     settings |= {name.replace("_", "."): value for name, value in configs.items()}
     topic = CreatableTopic(
@@ -42,7 +42,7 @@ def make(node: NodeDriver, **configs: str) -> Leader:
     result = node.request(CreateTopicsRequest(topics=[topic])).topics[0]
     assert result.error_code is ErrorCode.NONE, result.error_message
     leader = node.node.state.replicas.find("orders", 0)
-    assert isinstance(leader, Leader)
+    assert isinstance(leader, Replica)
     return leader
 
 
@@ -60,7 +60,7 @@ def turns(node: NodeDriver, count: int = 60) -> None:
         node.advance(20)
 
 
-def latest_by_key(leader: Leader) -> dict[bytes | None, bytes | None]:
+def latest_by_key(leader: Replica) -> dict[bytes | None, bytes | None]:
     found: dict[bytes | None, bytes | None] = {}
     offset = leader.log.log_start_offset
     while offset < leader.high_watermark:
@@ -149,7 +149,7 @@ def test_records_are_deleted_up_to_an_offset(node: NodeDriver) -> None:
     assert delete(node, -1) == (ErrorCode.NONE, 20)
     node.restart()
     leader = node.node.state.replicas.find("orders", 0)
-    assert isinstance(leader, Leader)
+    assert isinstance(leader, Replica)
     assert leader.log.log_start_offset == 20
 
 

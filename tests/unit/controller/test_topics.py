@@ -12,10 +12,10 @@ from tidelog.controller.controller import Controller
 from tidelog.controller.nodes import PRODUCER_ID_BLOCK
 from tidelog.controller.placement import choose_replicas
 from tidelog.controller.topics import TopicRules, TopicSpec
-from tidelog.metadata.image import Image
-from tidelog.metadata.records import NodeRecord, PartitionRecord
+from tidelog.metadata.image import Image, NodeState
+from tidelog.metadata.records import NodeRecord
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TOPIC_ID, NodeId
+from tidelog.model.ids import NO_TOPIC_ID, BrokerEpoch, NodeId
 
 RULES = TopicRules(default_partitions=4, max_partitions=100)
 
@@ -101,15 +101,6 @@ def test_producer_id_blocks_never_overlap(controller: Controller) -> None:
     assert [block.start for block in blocks] == [0, PRODUCER_ID_BLOCK, 2 * PRODUCER_ID_BLOCK]
 
 
-def test_after_a_crash_every_led_partition_gets_the_next_epoch(controller: Controller) -> None:
-    create(controller, TopicSpec("t", partitions=3))
-    records = controller.lead_after_crash(NodeId(1)).records
-    led = [s for s in controller.image.topics["t"].partitions if s.leader == 1]
-    assert len(records) == len(led) == 1
-    assert isinstance(records[0], PartitionRecord)
-    assert records[0].leader_epoch == 1
-
-
 @given(
     nodes=st.integers(1, 9),
     partitions=st.integers(1, 50),
@@ -121,7 +112,8 @@ def test_replicas_differ_and_leaders_are_spread(
 ) -> None:
     factor = data.draw(st.integers(1, nodes))
     ids = [NodeId(n) for n in range(nodes)]
-    placed = choose_replicas(ids, partitions=partitions, replication_factor=factor, first=first)
+    states = [NodeState(n, "h", 1, None, BrokerEpoch(1)) for n in ids]
+    placed = choose_replicas(states, partitions=partitions, replication_factor=factor, first=first)
     leaders = [replicas[0] for replicas in placed]
     counts = [leaders.count(node) for node in ids]
     assert max(counts) - min(counts) <= 1

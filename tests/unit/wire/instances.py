@@ -15,6 +15,7 @@ from tidelog.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
+from tidelog.wire.messages.quorum_records import LeaderChangeMessage, VotersRecord
 from tidelog.wire.parts import Part
 from tidelog.wire.schema import FieldSchema, WireType, schema_of
 
@@ -25,7 +26,12 @@ EVERY_VERSION = [
     for version in range(api.min_version, api.max_version + 1)
 ]
 
-EMBEDDED: list[type[Any]] = [ConsumerProtocolSubscription, ConsumerProtocolAssignment]
+EMBEDDED: list[type[Any]] = [
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+    LeaderChangeMessage,
+    VotersRecord,
+]
 """Messages that travel as bytes within others."""
 
 

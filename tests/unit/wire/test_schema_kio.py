@@ -44,7 +44,7 @@ def _check(schema: MessageSchema, theirs: Any, version: int) -> None:
         assert field.tag == their_field.metadata.get("tag"), field.name
         inner = (field.type.element or field.type).struct
         if inner is not None:
-            assert _innermost(hint).__name__ == inner.__name__
+            assert inner.__name__.endswith(_innermost(hint).__name__)
             _check(schema_of(inner), _innermost(hint), version)
 
 

@@ -27,5 +27,6 @@ def describe_versions(error: ErrorCode) -> ApiVersionsResponse:
         api_keys=[
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in SERVED.values()
+            if api.is_advertised
         ],
     )

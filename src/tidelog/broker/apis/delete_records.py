@@ -1,4 +1,5 @@
-"""DeleteRecords: let a log begin later. Answered once that is durable: it never comes back."""
+"""DeleteRecords: let a log begin later. Answered once that is durable with every replica in sync:
+it never comes back, whoever leads next."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 from tidelog.wire.messages.delete_records import (
     TO_HIGH_WATERMARK,
     DeleteRecordsPartition,
@@ -17,7 +19,7 @@ from tidelog.wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-Moving = tuple[Leader, Offset, DeleteRecordsPartitionResult]
+Moving = tuple[Replica, Leader, Offset, DeleteRecordsPartitionResult]
 
 
 class DeleteRecordsWait(Wait):
@@ -35,24 +37,25 @@ class DeleteRecordsWait(Wait):
     def resume(self, now: Now, *, is_expired: bool) -> DeleteRecordsResponse | None:
         left: list[Moving] = []
         for moving in self._moving:
-            leader, offset, result = moving
-            if leader.log.log_start_offset >= offset:
-                result.low_watermark = leader.log.log_start_offset
-            elif leader.is_gone:
-                result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            replica, leader, offset, result = moving
+            if leader.ended is not None:
+                result.error_code = leader.ended
+            elif leader.low_watermark >= offset:
+                result.low_watermark = leader.low_watermark
             elif self._state.node_is_read_only:
                 result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             elif is_expired:
                 result.error_code = ErrorCode.REQUEST_TIMED_OUT
             else:
                 left.append(moving)
-                self._state.wants_flush(leader)
+                if leader.log.log_start_offset < offset:
+                    self._state.wants_flush(replica)
         self._moving = left
         return None if left else self._response
 
     def describe(self) -> str:
         names = ", ".join(
-            f"{leader.name} to begin at {offset}" for leader, offset, _ in self._moving
+            f"{replica.name} to begin at {offset}" for replica, _, offset, _ in self._moving
         )
         return f"DeleteRecords waits for {names}"
 
@@ -77,7 +80,7 @@ def handle(
     state.pending.park_on_partitions(
         call.slot,
         DeleteRecordsWait(state, response, moving),
-        partitions=[leader.key for leader, _, _ in moving],
+        partitions=[replica.key for replica, _, _, _ in moving],
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
     )
     return PARKED
@@ -87,24 +90,31 @@ def _advance(
     state: BrokerState, topic: str, asked: DeleteRecordsPartition, moving: list[Moving]
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
-    leader = state.replicas.find(topic, asked.partition_index)
-    if isinstance(leader, ErrorCode):
-        result.error_code = leader
+    replica = state.replicas.find(topic, asked.partition_index)
+    if isinstance(replica, ErrorCode) or replica.leader is None:
+        result.error_code = (
+            replica if isinstance(replica, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        )
         return result
+    leader = replica.leader
     watermark = leader.high_watermark
     offset = watermark if asked.offset == TO_HIGH_WATERMARK else Offset(asked.offset)
     if leader.is_internal or (
         leader.log.settings.is_compacted and not leader.log.settings.is_deleted
     ):
         result.error_code = ErrorCode.POLICY_VIOLATION
+    elif not leader.may_acknowledge:
+        result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elif not leader.is_proven:
+        result.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
     elif offset < 0 or offset > watermark:
         result.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
     elif state.node_is_read_only:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    elif offset <= leader.log.log_start_offset:
-        result.low_watermark = leader.log.log_start_offset
+    elif offset <= leader.low_watermark:
+        result.low_watermark = leader.low_watermark
     else:
         leader.log.advance_start(offset)
-        state.wants_flush(leader)
-        moving.append((leader, offset, result))
+        state.wants_flush(replica)
+        moving.append((replica, leader, offset, result))
     return result

@@ -1,4 +1,7 @@
-"""DescribeCluster: the nodes. Asked for controllers, there are none beside the brokers."""
+"""DescribeCluster: the nodes that are there, and if asked, those that are fenced.
+
+Asked for controllers, there are none beside the brokers.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def handle(
     response = DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
         cluster_id=image.cluster_id,
-        controller_id=state.config.node_id,
+        controller_id=state.cluster.told_controller_id,
         brokers=[],
     )
     if request.endpoint_type != _BROKERS:
@@ -29,8 +32,13 @@ def handle(
         return response
     response.brokers = [
         DescribeClusterBroker(
-            broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+            broker_id=node.node_id,
+            host=node.host,
+            port=node.port,
+            rack=node.rack,
+            is_fenced=node.is_fenced,
         )
         for node in image.nodes.values()
+        if request.include_fenced_brokers or not node.is_fenced
     ]
     return response

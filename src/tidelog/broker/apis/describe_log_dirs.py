@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
-from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 from tidelog.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -46,7 +46,7 @@ def handle(
     )
 
 
-def _wanted(state: BrokerState, request: DescribeLogDirsRequest) -> list[Leader]:
+def _wanted(state: BrokerState, request: DescribeLogDirsRequest) -> list[Replica]:
     if request.topics is None:
         return list(state.replicas.by_key.values())
     found = (
@@ -54,4 +54,4 @@ def _wanted(state: BrokerState, request: DescribeLogDirsRequest) -> list[Leader]
         for topic in request.topics
         for partition in topic.partitions
     )
-    return [leader for leader in found if isinstance(leader, Leader)]
+    return [leader for leader in found if isinstance(leader, Replica)]

@@ -1,14 +1,15 @@
 """DescribeTopicPartitions: topics in the order of their names, a page of partitions at a time.
 
-A cursor names the topic and partition to begin with. Eligible leaders beyond the in-sync replicas
-are not tracked yet, and said to be unknown.
+A cursor names the topic and partition to begin with. Eligible leaders (KIP-966) are those who may
+lead beyond the in-sync replicas; the last known ones would need an unclean election.
 """
 
 from __future__ import annotations
 
 from tidelog.broker.state import BrokerState, Call
-from tidelog.metadata.image import PartitionState
+from tidelog.metadata.image import Image, PartitionState
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_LEADER
 from tidelog.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -50,7 +51,7 @@ def handle(
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=topic.is_internal,
-                partitions=[_partition(partition) for partition in shown],
+                partitions=[_partition(image, partition) for partition in shown],
             )
         )
         if first + len(shown) < len(topic.partitions):
@@ -64,11 +65,16 @@ def _page(
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
 
 
-def _partition(state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+def _partition(image: Image, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = state.leader != NO_LEADER
     return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=state.key.partition,
         leader_id=state.leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=list(image.offline_replicas(state)),
     )

@@ -1,4 +1,5 @@
-"""Fetch: committed batches from many partitions, as file ranges, with a long poll.
+"""Fetch: batches from many partitions, as file ranges, with a long poll; for consumers the
+committed ones, for followers all.
 
 - A fetch in the middle of a batch gets the whole batch: the client skips to its offset.
 - The first partition with data gets at least one batch, however large; `max_bytes` and each
@@ -6,28 +7,40 @@
 - Too little data (`min_bytes`) waits until `max_wait_ms`; an error is answered at once.
 - Nothing is transactional yet, so the last stable offset is the high watermark and
   `read_committed` reads the same records.
-"""
+- A consumer that names its rack is told of a replica there (KIP-392), and may read from a follower
+  (from v11 on) what that knows to be committed.
+- A follower (`replica_id` not below 0) says with its offset what it holds durably; that is noted
+  once, when the fetch arrives. It is answered when there is something to append, or when it does
+  not know the watermark or the log's start yet, so that its own readers learn them soon. Its epochs
+  are checked before anything else; out of range, it is told where the log begins."""
 
 from __future__ import annotations
 
+from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
 from tidelog.broker.fetch_sessions import FetchItem, FetchPlan
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, PartitionKey
-from tidelog.partition.leader import Leader
+from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, PartitionKey
+from tidelog.partition.divergence import EpochEnd, find_divergence
+from tidelog.partition.leader import FollowerFetch
+from tidelog.partition.replica import Replica
 from tidelog.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
 _READ_COMMITTED = 1
+_FIRST_FROM_FOLLOWERS = 11
+"""From this version on, consumers may read from followers."""
 
 
 class FetchWait(Wait):
@@ -51,7 +64,7 @@ def handle(state: BrokerState, call: Call, request: FetchRequest) -> FetchRespon
     plan = state.sessions.plan(request)
     if isinstance(plan, ErrorCode):
         return FetchResponse(error_code=plan, responses=[])
-    fetch = _Fetch(state, request, plan)
+    fetch = _fetch_for(state, call, request, plan)
     fetch.collect()
     if fetch.is_enough or request.max_wait_ms <= 0 or not plan.items:
         return fetch.respond()
@@ -64,33 +77,50 @@ def handle(state: BrokerState, call: Call, request: FetchRequest) -> FetchRespon
     return PARKED
 
 
+def _fetch_for(state: BrokerState, call: Call, request: FetchRequest, plan: FetchPlan) -> _Fetch:
+    replica_id = max(request.replica_id, request.replica_state.replica_id)
+    if replica_id < 0:
+        return _Fetch(state, request, plan, version=call.slot.header.api_version)
+    fetch = _FollowersFetch(
+        state, request, plan, NodeId(replica_id), request.replica_state.replica_epoch
+    )
+    fetch.note(call.now.monotonic_ms)
+    return fetch
+
+
 class _Fetch:
     """One fetch under way: collected afresh each time it is woken."""
 
-    def __init__(self, state: BrokerState, request: FetchRequest, plan: FetchPlan) -> None:
+    def __init__(
+        self, state: BrokerState, request: FetchRequest, plan: FetchPlan, *, version: int
+    ) -> None:
         self._state = state
         self._max_bytes = min(max(0, request.max_bytes), state.config.settings.fetch_max_bytes)
         self._no_transactions: list[AbortedTransaction] | None = (
             [] if request.isolation_level == _READ_COMMITTED else None
         )
+        self._rack = request.rack_id
+        self._may_follow = version >= _FIRST_FROM_FOLLOWERS
         self.min_bytes = request.min_bytes
         self.plan = plan
         self._collected: list[PartitionData] = []
         self._bytes = 0
         self._has_error = False
+        self._leaders: list[int] = []
 
     @property
     def is_enough(self) -> bool:
         return self._bytes >= self.min_bytes or self._has_error
 
     def keys(self) -> list[PartitionKey]:
-        leaders = (self._find(item) for item in self.plan.items)
-        return [leader.key for leader in leaders if isinstance(leader, Leader)]
+        found = (self._find(item) for item in self.plan.items)
+        return [replica.key for replica in found if isinstance(replica, Replica)]
 
     def collect(self) -> None:
         """Read every partition of the plan, in its order, until the bytes are used up."""
         self._bytes = 0
         self._has_error = False
+        self._leaders = []
         self._collected = [self._read(item) for item in self.plan.items]
 
     def respond(self) -> FetchResponse:
@@ -111,87 +141,206 @@ class _Fetch:
                 )
                 topics.append(last)
             last.partitions.append(data)
-        return FetchResponse(session_id=self.plan.session_id, responses=topics)
+        response = FetchResponse(session_id=self.plan.session_id, responses=topics)
+        if self._leaders:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+                for node in endpoints_of(self._state.replicas, self._leaders)
+            ]
+        return response
 
-    def _find(self, item: FetchItem) -> Leader | ErrorCode:
+    def _find(self, item: FetchItem) -> Replica | ErrorCode:
         return self._state.replicas.find(item.topic, item.partition, topic_id=item.topic_id)
 
     def _read(self, item: FetchItem) -> PartitionData:
-        leader = self._find(item)
-        if isinstance(leader, ErrorCode):
-            return self._refused(item, leader)
-        error = leader.check_epoch(item.current_leader_epoch)
+        replica = self._find(item)
+        if isinstance(replica, ErrorCode):
+            return self._refused(item, replica)
+        if replica.leader is None and not (replica.follower is not None and self._may_follow):
+            return self._refused(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        error = replica.check_epoch(item.current_leader_epoch)
         if error is not ErrorCode.NONE:
             return self._refused(item, error)
-        diverging = _divergence(leader, item)
+        diverging = _divergence(replica, item)
         if isinstance(diverging, ErrorCode):
             return self._refused(item, diverging)
         if diverging is not None:
             self._has_error = True
-            return self._data(item, leader, b"", diverging)
+            return self._data(item, replica, b"", diverging)
+        if self._rack and replica.leader is not None:
+            nearer = replica.leader.choose_read_replica(self._rack, item.fetch_offset)
+            if nearer is not None:
+                self._has_error = True  # to be answered at once
+                data = self._data(item, replica, b"")
+                data.preferred_read_replica = nearer
+                return data
+        return self._read_span(item, replica)
+
+    def _read_span(self, item: FetchItem, replica: Replica) -> PartitionData:
         room = self._max_bytes - self._bytes
         is_first = self._bytes == 0
         if room <= 0 and not is_first:
-            return self._data(item, leader, b"")
+            return self._data(item, replica, b"")
         try:
-            span = leader.read(
-                item.fetch_offset, max_bytes=min(room, item.max_bytes), at_least_one=is_first
-            )
+            span = self._span(replica, item, min(room, item.max_bytes), is_first)
         except DiskError:
             return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
         if isinstance(span, ErrorCode):
-            self._state.touched[leader] = None
+            self._state.touched[replica] = None
             return self._refused(item, span)
         if span is None:
-            return self._data(item, leader, b"")
+            return self._data(item, replica, b"")
         self._bytes += span.size
-        return self._data(item, leader, span)
+        return self._data(item, replica, span)
+
+    def _span(
+        self, replica: Replica, item: FetchItem, max_bytes: int, at_least_one: bool
+    ) -> FileSpan | ErrorCode | None:
+        return replica.read(item.fetch_offset, max_bytes=max_bytes, at_least_one=at_least_one)
+
+    def _watermark(self, replica: Replica) -> int:
+        """-1 as long as we don't know better than others who have told theirs already."""
+        return replica.high_watermark if replica.is_proven else -1
 
     def _data(
         self,
         item: FetchItem,
-        leader: Leader,
+        replica: Replica,
         records: FileSpan | bytes,
-        diverging: EpochEndOffset | None = None,
+        diverging: EpochEnd | None = None,
     ) -> PartitionData:
-        watermark = leader.high_watermark
+        watermark = self._watermark(replica)
         data = PartitionData(
             partition_index=item.partition,
             high_watermark=watermark,
             last_stable_offset=watermark,
-            log_start_offset=leader.log.log_start_offset,
+            log_start_offset=replica.log.log_start_offset,
             aborted_transactions=self._no_transactions,
             records=records,
         )
         if diverging is not None:
-            data.diverging_epoch = diverging
+            data.diverging_epoch = EpochEndOffset(
+                epoch=diverging.epoch, end_offset=diverging.end_offset
+            )
         return data
 
-    def _refused(self, item: FetchItem, error: ErrorCode) -> PartitionData:
+    def _refused(
+        self, item: FetchItem, error: ErrorCode, *, log_start_offset: int = -1
+    ) -> PartitionData:
         self._has_error = True
-        return PartitionData(
+        data = PartitionData(
             partition_index=item.partition,
             error_code=error,
             high_watermark=-1,
             last_stable_offset=-1,
-            log_start_offset=-1,
+            log_start_offset=log_start_offset,
             aborted_transactions=self._no_transactions,
             records=b"",
         )
+        if error in WRONG_LEADER:
+            node, epoch = leader_now(
+                self._state.replicas, item.topic, item.partition, topic_id=item.topic_id
+            )
+            data.current_leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=epoch)
+            if node != NO_NODE:
+                self._leaders.append(node)
+        return data
 
 
-def _divergence(leader: Leader, item: FetchItem) -> EpochEndOffset | ErrorCode | None:
+class _FollowersFetch(_Fetch):
+    """A follower's: up to the end of the log, and the follower's word on what it has."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        request: FetchRequest,
+        plan: FetchPlan,
+        node_id: NodeId,
+        broker_epoch: int,
+    ) -> None:
+        super().__init__(state, request, plan, version=0)
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._has_news = False
+
+    @property
+    def is_enough(self) -> bool:
+        return self._has_news or super().is_enough
+
+    def note(self, now_ms: float) -> None:
+        """Once, when it arrives: how far the follower has come."""
+        for item in self.plan.items:
+            replica = self._find(item)
+            if isinstance(replica, ErrorCode) or replica.leader is None:
+                continue
+            said = self._said(item)
+            if replica.leader.check_fetch(said) is None:
+                if replica.leader.note_fetch(said, now_ms):
+                    self._state.advanced[replica] = None
+                self._state.replicas.stir(replica)
+
+    def collect(self) -> None:
+        self._has_news = False
+        super().collect()
+
+    def respond(self) -> FetchResponse:
+        for item, data in zip(self.plan.items, self._collected, strict=True):
+            replica = self._find(item)
+            is_told = data.error_code is ErrorCode.NONE and data.diverging_epoch.epoch < 0
+            if is_told and isinstance(replica, Replica) and replica.leader is not None:
+                replica.leader.told(self._node_id)
+        return super().respond()
+
+    def _said(self, item: FetchItem) -> FollowerFetch:
+        return FollowerFetch(
+            self._node_id,
+            self._broker_epoch,
+            item.current_leader_epoch,
+            item.fetch_offset,
+            item.last_fetched_epoch,
+            item.log_start_offset,
+        )
+
+    def _read(self, item: FetchItem) -> PartitionData:
+        replica = self._find(item)
+        if isinstance(replica, ErrorCode):
+            return self._refused(item, replica)
+        leader = replica.leader
+        if leader is None:
+            return self._refused(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        verdict = leader.check_fetch(self._said(item))
+        if verdict is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return self._refused(item, verdict, log_start_offset=leader.log.log_start_offset)
+        if isinstance(verdict, ErrorCode):
+            return self._refused(item, verdict)
+        if verdict is not None:
+            self._has_error = True
+            return self._data(item, replica, b"", verdict)
+        self._has_news = self._has_news or leader.has_news_for(self._node_id)
+        return self._read_span(item, replica)
+
+    def _span(
+        self, replica: Replica, item: FetchItem, max_bytes: int, at_least_one: bool
+    ) -> FileSpan | ErrorCode | None:
+        if replica.leader is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return replica.leader.read_to_end(
+            item.fetch_offset, max_bytes=max_bytes, at_least_one=at_least_one
+        )
+
+    def _watermark(self, replica: Replica) -> int:
+        return replica.high_watermark
+
+
+def _divergence(replica: Replica, item: FetchItem) -> EpochEnd | ErrorCode | None:
     """Where the reader's log parts from ours, if the epoch it last read says that it does. A log
     that knows no epoch yet (the topic was created again) can't say where: the reader starts over.
     """
     if item.last_fetched_epoch == NO_EPOCH:
         return None
-    epoch, end_offset = leader.log.epoch_end_offset(item.last_fetched_epoch)
-    if epoch == NO_EPOCH:
+    if replica.log.epochs.latest == NO_EPOCH:
         return ErrorCode.OFFSET_OUT_OF_RANGE
-    if epoch == item.last_fetched_epoch and end_offset >= item.fetch_offset:
-        return None
-    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return find_divergence(replica.log, epoch=item.last_fetched_epoch, offset=item.fetch_offset)
 
 
 def _is_news(item: FetchItem, data: PartitionData) -> bool:
@@ -199,6 +348,7 @@ def _is_news(item: FetchItem, data: PartitionData) -> bool:
         bool(data.records)
         or data.error_code is not ErrorCode.NONE
         or data.diverging_epoch.epoch >= 0
+        or data.preferred_read_replica >= 0
         or data.high_watermark != item.sent_high_watermark
         or data.log_start_offset != item.sent_log_start_offset
     )

@@ -1,8 +1,11 @@
 """ListOffsets: the ends of a log, and the first record at or after a time.
 
-Never past the high watermark: a record that may still vanish has no offset yet. With no tiered
-storage, "earliest local" is the log's start and nothing is tiered. A partition named twice is
-refused, as Kafka does: a look-up by time opens a batch, and must not be had by the thousand.
+Never past the high watermark: a record that may still vanish has no offset yet. A new leader that
+does not know how far that is (`Leader.is_proven`) answers OFFSET_NOT_AVAILABLE, and one that may
+have been replaced answers nothing: an end once told never falls. A follower may ask for the end of
+the log itself. With no tiered storage, "earliest local" is the log's start and nothing is tiered. A
+partition named twice is refused, as Kafka does: a look-up by time opens a batch, and must not be
+had by the thousand.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def handle(state: BrokerState, call: Call, request: ListOffsetsRequest) -> ListO
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(state, topic.name, asked)
+                    _answer(state, topic.name, asked, is_replica=request.replica_id >= 0)
                     if times_named[topic.name, asked.partition_index] == 1
                     else _refused(asked)
                     for asked in topic.partitions
@@ -59,25 +62,34 @@ def _refused(asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
 
 
 def _answer(
-    state: BrokerState, topic: str, asked: ListOffsetsPartition
+    state: BrokerState, topic: str, asked: ListOffsetsPartition, *, is_replica: bool
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    leader = state.replicas.find(topic, asked.partition_index)
+    leader = state.replicas.find_leader(topic, asked.partition_index)
     if isinstance(leader, ErrorCode):
         answer.error_code = leader
         return answer
     answer.error_code = leader.check_epoch(LeaderEpoch(asked.current_leader_epoch))
     if answer.error_code is not ErrorCode.NONE:
         return answer
+    if not leader.may_acknowledge:
+        answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return answer
     try:
-        _look_up(leader, asked.timestamp, answer)
+        if is_replica and asked.timestamp == _LATEST:
+            answer.offset, answer.leader_epoch = leader.log.log_end_offset, leader.leader_epoch
+        else:
+            _look_up(leader, asked.timestamp, answer)
     except DiskError:
         answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return answer
 
 
 def _look_up(leader: Leader, timestamp: int, answer: ListOffsetsPartitionResponse) -> None:
-    if timestamp == _LATEST:
+    is_known = leader.is_proven
+    if timestamp == _LATEST and not is_known:
+        answer.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
+    elif timestamp == _LATEST:
         answer.offset, answer.leader_epoch = leader.high_watermark, leader.leader_epoch
     elif timestamp in (_EARLIEST, _EARLIEST_LOCAL, _EARLIEST_PENDING_UPLOAD):
         answer.offset, answer.leader_epoch = leader.log.log_start_offset, leader.leader_epoch
@@ -94,3 +106,5 @@ def _look_up(leader: Leader, timestamp: int, answer: ListOffsetsPartitionRespons
             answer.offset = found.offset
             answer.timestamp = found.timestamp
             answer.leader_epoch = found.leader_epoch
+        elif not is_known:
+            answer.error_code = ErrorCode.OFFSET_NOT_AVAILABLE

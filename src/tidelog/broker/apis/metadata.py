@@ -9,10 +9,15 @@ from __future__ import annotations
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.topics import TopicSpec
-from tidelog.metadata.image import TopicState
+from tidelog.metadata.image import Image, PartitionState, TopicState
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TOPIC_ID, TopicId
+from tidelog.model.ids import NO_LEADER, NO_TOPIC_ID, TopicId
+from tidelog.wire.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tidelog.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -49,6 +54,8 @@ def handle(state: BrokerState, call: Call, request: MetadataRequest) -> Metadata
     missing = _missing_topics(state, request)
     if not missing:
         return _respond(state, request, {})
+    if state.active_controller is None:
+        return _ask_for_creation(state, call, request, missing)
     decision = state.controller.create_topics([TopicSpec(name) for name in missing])
     refused: dict[str, ErrorCode] = {
         outcome.name or "": outcome.error
@@ -73,6 +80,64 @@ def handle(state: BrokerState, call: Call, request: MetadataRequest) -> Metadata
     return PARKED
 
 
+def _ask_for_creation(
+    state: BrokerState, call: Call, request: MetadataRequest, missing: list[str]
+) -> MetadataResponse | Sentinel:
+    """The controller creates them; the client that asks again finds them, or waits here until this
+    node knows of them."""
+    wait = CreationWait(state, request, missing)
+    asked = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in missing
+        ],
+        timeout_ms=_COMMIT_TIMEOUT_MS,
+    )
+    is_asked = state.cluster.ask_controller(
+        call.now, asked, timeout_ms=_COMMIT_TIMEOUT_MS, conversation=wait
+    )
+    if not is_asked:
+        return _respond(state, request, dict.fromkeys(missing, ErrorCode.LEADER_NOT_AVAILABLE))
+    state.pending.park_on_image(
+        call.slot, wait, deadline_ms=call.now.monotonic_ms + _COMMIT_TIMEOUT_MS
+    )
+    return PARKED
+
+
+class CreationWait(Wait):
+    """Another node has been asked to create topics: until the image has them, or they were refused.
+    It is the conversation with the controller, too."""
+
+    __slots__ = ("_missing", "_refused", "_request", "_state")
+
+    def __init__(self, state: BrokerState, request: MetadataRequest, missing: list[str]) -> None:
+        self._state = state
+        self._request = request
+        self._missing = missing
+        self._refused: dict[str, ErrorCode] = {}
+
+    def resume(self, now: Now, *, is_expired: bool) -> MetadataResponse | None:
+        known = self._state.image.topics
+        is_done = all(name in known or name in self._refused for name in self._missing)
+        if not (is_done or is_expired):
+            return None
+        return _respond(self._state, self._request, self._refused)
+
+    def answered(self, now: Now, response: CreateTopicsResponse) -> None:
+        for topic in response.topics:
+            if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                is_late = topic.error_code is ErrorCode.NOT_CONTROLLER
+                error = ErrorCode.LEADER_NOT_AVAILABLE if is_late else topic.error_code
+                self._refused[topic.name] = error
+        self._state.image_waits_due = True
+
+    def failed(self, now: Now, reason: str) -> None:
+        self._refused = dict.fromkeys(self._missing, ErrorCode.LEADER_NOT_AVAILABLE)
+        self._state.image_waits_due = True
+
+    def describe(self) -> str:
+        return f"Metadata waits for the controller to create {self._missing}"
+
+
 def _missing_topics(state: BrokerState, request: MetadataRequest) -> list[str]:
     may_create = (
         request.allow_auto_topic_creation and state.config.settings.auto_create_topics_enable
@@ -88,7 +153,7 @@ def _respond(
 ) -> MetadataResponse:
     image = state.image
     if request.topics is None:
-        topics = [_describe(topic) for topic in image.topics.values()]
+        topics = [_describe(image, topic) for topic in image.topics.values()]
     else:
         # Each topic once: answering repeats would let a small request ask for gigabytes.
         asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
@@ -99,9 +164,10 @@ def _respond(
                 node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
             for node in image.nodes.values()
+            if not node.is_fenced
         ],
         cluster_id=image.cluster_id,
-        controller_id=state.config.node_id,
+        controller_id=state.cluster.told_controller_id,
         topics=topics,
     )
 
@@ -117,7 +183,7 @@ def _answer(
         topic = state.image.topic_by_id(topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
-        return _describe(topic)
+        return _describe(state.image, topic)
     return MetadataResponseTopic(
         error_code=unknown,
         name=asked.name,
@@ -126,19 +192,23 @@ def _answer(
     )
 
 
-def _describe(topic: TopicState) -> MetadataResponseTopic:
+def _describe(image: Image, topic: TopicState) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=state.key.partition,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-            )
-            for state in topic.partitions
-        ],
+        partitions=[_partition(image, state) for state in topic.partitions],
+    )
+
+
+def _partition(image: Image, state: PartitionState) -> MetadataResponsePartition:
+    has_leader = state.leader != NO_LEADER
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=state.key.partition,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=list(image.offline_replicas(state)),
     )

@@ -33,7 +33,7 @@ def handle(
 
 
 def _answer(state: BrokerState, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    leader = state.replicas.find(topic, asked.partition)
+    leader = state.replicas.find_leader(topic, asked.partition)
     if isinstance(leader, ErrorCode):
         return EpochEndOffset(partition=asked.partition, error_code=leader)
     error = leader.check_epoch(LeaderEpoch(asked.current_leader_epoch))

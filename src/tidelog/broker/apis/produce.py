@@ -1,8 +1,11 @@
 """Produce: append batches, answer when they count.
 
-Each partition is appended at once, on its own; the response waits until all of it is committed
-(with one replica: flushed, under `flush.policy=ack`). A duplicate of a remembered batch is answered
-with that batch's offset, and waits for it like the original. An error carries offset -1.
+Each partition is appended at once, on its own; the response waits until all of it counts: with
+acks=all until it is committed, so durable with every replica in sync; with acks=1 until it is
+durable here. With fewer than `min.insync.replicas` acks=all is refused before anything is appended;
+if the others are lost later, the answer says that it was appended. A duplicate of a remembered
+batch is answered with that batch's offset, and waits for it like the original. An error carries
+offset -1.
 
 Versions 0 to 2 are advertised because old librdkafka needs to see them (KAFKA-18659), and refused:
 they carry message formats that have no place in a v2 log.
@@ -10,6 +13,7 @@ they carry message formats that have no place in a v2 log.
 
 from __future__ import annotations
 
+from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, DiskFull
@@ -17,7 +21,10 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicId
 from tidelog.partition.leader import Leader
+from tidelog.partition.replica import Replica
 from tidelog.wire.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -34,14 +41,21 @@ Uncommitted = tuple[Leader, Offset, PartitionProduceResponse]
 
 
 class ProduceWait(Wait):
-    """Appended, not yet committed. `uncommitted`: what still has to be, up to which offset."""
+    """Appended, not yet committed. `uncommitted`: what still has to be, up to which offset; with
+    acks=1 (not `by_all`) only here."""
 
-    __slots__ = ("_response", "_state", "_uncommitted")
+    __slots__ = ("_by_all", "_response", "_state", "_uncommitted")
 
     def __init__(
-        self, state: BrokerState, response: ProduceResponse, uncommitted: list[Uncommitted]
+        self,
+        state: BrokerState,
+        response: ProduceResponse,
+        uncommitted: list[Uncommitted],
+        *,
+        by_all: bool,
     ) -> None:
         self._state = state
+        self._by_all = by_all
         self._response = response
         self._uncommitted = uncommitted
 
@@ -49,12 +63,15 @@ class ProduceWait(Wait):
         left: list[Uncommitted] = []
         for waiting in self._uncommitted:
             leader, last_offset, answer = waiting
-            if leader.high_watermark > last_offset:
+            if leader.is_acknowledged(last_offset, by_all=self._by_all):
                 continue
-            if leader.is_gone:
-                _refuse(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if leader.ended is not None:
+                _refuse(answer, leader.ended)
+                _name_leader(self._state, self._response, answer, leader)
             elif self._state.node_is_read_only:
                 _refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+            elif self._by_all and not leader.has_enough_replicas:
+                _refuse(answer, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
             elif is_expired:
                 _refuse(answer, ErrorCode.REQUEST_TIMED_OUT)
             else:
@@ -81,13 +98,19 @@ def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceRe
             for topic in request.topic_data
         ]
     )
+    if production.strangers:
+        nodes = endpoints_of(state.replicas, production.strangers)
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes
+        ]
     if request.acks == _ACKS_NONE:
         return CLOSE if production.has_error else NO_RESPONSE
     if not production.uncommitted:
         return response
     state.pending.park_on_partitions(
         call.slot,
-        ProduceWait(state, response, production.uncommitted),
+        ProduceWait(state, response, production.uncommitted, by_all=request.acks == _ACKS_ALL),
         partitions=[leader.key for leader, _, _ in production.uncommitted],
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
     )
@@ -97,7 +120,7 @@ def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceRe
 class _Production:
     """One request's appends: what they left uncommitted, and whether any failed."""
 
-    __slots__ = ("_acks", "_now", "_state", "has_error", "uncommitted")
+    __slots__ = ("_acks", "_now", "_state", "has_error", "strangers", "uncommitted")
 
     def __init__(self, state: BrokerState, now: Now, acks: int) -> None:
         self._state = state
@@ -105,26 +128,49 @@ class _Production:
         self._acks = acks
         self.uncommitted: list[Uncommitted] = []
         self.has_error = False
+        self.strangers: list[int] = []
+        """Other nodes, which lead what was sent to us."""
 
     def append(
         self, topic: TopicProduceData, data: PartitionProduceData
     ) -> PartitionProduceResponse:
         answer = PartitionProduceResponse(index=data.index, base_offset=-1)
-        leader = self._state.replicas.find(topic.name, data.index, topic_id=TopicId(topic.topic_id))
-        if isinstance(leader, ErrorCode):
-            return self._refuse(answer, leader)
-        if leader.is_internal:
+        topic_id = TopicId(topic.topic_id)
+        replica = self._state.replicas.find(topic.name, data.index, topic_id=topic_id)
+        if isinstance(replica, ErrorCode) or replica.leader is None:
+            error = replica if isinstance(replica, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._send_away(topic, answer, error)
+        if replica.is_internal:
             return self._refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "it is the node's own")
         if self._acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
             return self._refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
         if not isinstance(data.records, memoryview) or not data.records:
             return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
-        return self._append(leader, data.records, answer)
+        return self._append(replica, replica.leader, data.records, answer)
+
+    def _send_away(
+        self, topic: TopicProduceData, answer: PartitionProduceResponse, error: ErrorCode
+    ) -> PartitionProduceResponse:
+        if error in WRONG_LEADER:
+            topic_id = TopicId(topic.topic_id)
+            node, epoch = leader_now(
+                self._state.replicas, topic.name, answer.index, topic_id=topic_id
+            )
+            answer.current_leader = LeaderIdAndEpoch(leader_id=node, leader_epoch=epoch)
+            self.strangers.append(node)
+        return self._refuse(answer, error)
 
     def _append(
-        self, leader: Leader, records: memoryview, answer: PartitionProduceResponse
+        self,
+        replica: Replica,
+        leader: Leader,
+        records: memoryview,
+        answer: PartitionProduceResponse,
     ) -> PartitionProduceResponse:
         state = self._state
+        is_for_all = self._acks == _ACKS_ALL
+        if is_for_all and not leader.has_enough_replicas:
+            return self._refuse(answer, ErrorCode.NOT_ENOUGH_REPLICAS)
         if state.node_is_read_only:
             return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, state.storage_error)
         try:
@@ -136,12 +182,12 @@ class _Production:
             return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         if appended.error is not ErrorCode.NONE:
             return self._refuse(answer, appended.error)
-        state.appended(leader)
+        state.appended(replica)
         answer.base_offset = appended.base_offset
         answer.log_start_offset = leader.log.log_start_offset
         if leader.log.dates_appends:
             answer.log_append_time_ms = self._now.wall_ms
-        if leader.high_watermark <= appended.last_offset:
+        if not leader.is_acknowledged(appended.last_offset, by_all=is_for_all):
             self.uncommitted.append((leader, appended.last_offset, answer))
         return answer
 
@@ -150,6 +196,27 @@ class _Production:
     ) -> PartitionProduceResponse:
         self.has_error = True
         return _refuse(answer, error, message)
+
+
+def _name_leader(
+    state: BrokerState,
+    response: ProduceResponse,
+    answer: PartitionProduceResponse,
+    deposed: Leader,
+) -> None:
+    """Where to go on, for one who waited for a leader that is none any more."""
+    found = state.replicas.state_of("", deposed.key.partition, topic_id=deposed.key.topic_id)
+    if found is None:
+        return
+    answer.current_leader = LeaderIdAndEpoch(
+        leader_id=found.leader, leader_epoch=found.leader_epoch
+    )
+    known = [node.node_id for node in response.node_endpoints]
+    for node in endpoints_of(state.replicas, [found.leader]):
+        if node.node_id not in known:
+            response.node_endpoints.append(
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            )
 
 
 def _refuse(

@@ -6,8 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.broker.apis import (
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
+    broker_heartbeat,
+    broker_registration,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -21,6 +26,7 @@ from tidelog.broker.apis import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -30,13 +36,16 @@ from tidelog.broker.apis import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum_alone,
     sync_group,
+    unregister_broker,
 )
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.state import BrokerState, Call
@@ -68,13 +77,28 @@ HANDLERS: dict[int, Handler] = {
     35: describe_log_dirs.handle,
     37: create_partitions.handle,
     42: delete_groups.handle,
+    43: elect_leaders.handle,
     44: incremental_alter_configs.handle,
+    45: alter_partition_reassignments.handle,
+    46: list_partition_reassignments.handle,
     47: offset_delete.handle,
+    56: alter_partition.handle,
+    52: quorum_alone.refuse,
+    53: quorum_alone.refuse,
+    54: quorum_alone.refuse,
+    55: quorum_alone.describe,
+    59: quorum_alone.refuse,
     60: describe_cluster.handle,
     61: describe_producers.handle,
+    62: broker_registration.handle,
+    63: broker_heartbeat.handle,
+    64: unregister_broker.handle,
+    67: allocate_producer_ids.handle,
     68: consumer_group_heartbeat.handle,
     69: consumer_group_describe.handle,
     75: describe_topic_partitions.handle,
+    80: quorum_alone.refuse_voter,
+    81: quorum_alone.refuse_voter,
 }
 
 assert HANDLERS.keys() == SERVED.keys()

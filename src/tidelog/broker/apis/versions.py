@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServedApi:
-    """A row: versions below `first_handled` are advertised, but their requests refused."""
+    """A row: versions below `first_handled` are advertised, but their requests refused. What only
+    nodes say to one another is not advertised to clients, as Kafka's brokers don't."""
 
     key: int
     name: str
     min_version: int
     max_version: int
     first_handled: int = 0
+    is_advertised: bool = True
 
     def has_version(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -48,13 +50,28 @@ _ROWS = (
     ServedApi(35, "DescribeLogDirs", 1, 4),
     ServedApi(37, "CreatePartitions", 0, 3),
     ServedApi(42, "DeleteGroups", 0, 2),
+    ServedApi(43, "ElectLeaders", 0, 2),
     ServedApi(44, "IncrementalAlterConfigs", 0, 1),
+    ServedApi(45, "AlterPartitionReassignments", 0, 1),
+    ServedApi(46, "ListPartitionReassignments", 0, 0),
     ServedApi(47, "OffsetDelete", 0, 0),
+    ServedApi(52, "Vote", 0, 2, is_advertised=False),
+    ServedApi(53, "BeginQuorumEpoch", 0, 1, is_advertised=False),
+    ServedApi(54, "EndQuorumEpoch", 0, 1, is_advertised=False),
+    ServedApi(55, "DescribeQuorum", 0, 2),
+    ServedApi(56, "AlterPartition", 2, 3, is_advertised=False),
+    ServedApi(59, "FetchSnapshot", 0, 1, is_advertised=False),
     ServedApi(60, "DescribeCluster", 0, 2),
     ServedApi(61, "DescribeProducers", 0, 0),
+    ServedApi(62, "BrokerRegistration", 0, 4, is_advertised=False),
+    ServedApi(63, "BrokerHeartbeat", 0, 2, is_advertised=False),
+    ServedApi(64, "UnregisterBroker", 0, 0),
+    ServedApi(67, "AllocateProducerIds", 0, 0, is_advertised=False),
     ServedApi(68, "ConsumerGroupHeartbeat", 0, 1),
     ServedApi(69, "ConsumerGroupDescribe", 0, 1),
     ServedApi(75, "DescribeTopicPartitions", 0, 0),
+    ServedApi(80, "AddRaftVoter", 0, 1),
+    ServedApi(81, "RemoveRaftVoter", 0, 0),
 )
 
 SERVED: dict[int, ServedApi] = {row.key: row for row in _ROWS}

@@ -41,7 +41,6 @@ PARTITION_CHECKS = (
     order.check_real_time_order,
     polls.check_within_polls,
     polls.check_between_polls,
-    polls.check_recency,
     ends.check_end_offsets,
     ends.check_timestamps,
     ends.check_out_of_range,
@@ -66,12 +65,21 @@ HISTORY_CHECKS = (
 )
 
 
-def check_history(entries: Sequence[Entry]) -> tuple[list[Finding], Counter[str]]:
+LONE_CHECKS = (polls.check_recency,)
+"""Of one node there is no excuse; a leader just elected may have to learn first how far it may
+show its log."""
+
+
+def check_history(
+    entries: Sequence[Entry], *, is_replicated: bool = False
+) -> tuple[list[Finding], Counter[str]]:
     """Everything wrong with a history, and figures for the report."""
     findings: list[Finding] = []
     counters: Counter[str] = Counter()
     for view in views(entries):
         for check in PARTITION_CHECKS:
+            findings += check(view)
+        for check in () if is_replicated else LONE_CHECKS:
             findings += check(view)
         counters["plain duplicates"] += uniqueness.count_plain_duplicates(view)
         counters["worst lag ms"] = max(counters["worst lag ms"], polls.worst_lag_ms(view))

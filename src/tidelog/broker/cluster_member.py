@@ -1,0 +1,249 @@
+"""What a node does because it is not alone: votes, registers, replicates, and may be controller.
+
+One object that a `Node` in a cluster has and a node that is alone has not. `begin` and `settle`
+frame every step: first it is looked whether the session still holds, and at the end everything is
+brought to where it can be: the controller's office is taken or left, followers ask for more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.controller_link import ControllerLink
+from tidelog.broker.forwarding import Forwarding
+from tidelog.broker.last_life import LastLife, note_broker_epoch
+from tidelog.broker.peers import Conversation, Peers
+from tidelog.broker.pending import Wait
+from tidelog.broker.quorum_journal import QuorumJournal
+from tidelog.broker.quorum_requests import question_of
+from tidelog.broker.registration import Identity, Patience, Registration, Stage
+from tidelog.broker.replication import Replication
+from tidelog.broker.start import election_defaults, make_controller
+from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call, Sentinel
+from tidelog.controller.configs import decide_defaults
+from tidelog.controller.decision import Decision
+from tidelog.log.disk import Disk, DiskError, DiskFull
+from tidelog.model.clock import Now
+from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
+from tidelog.wire.errors import DecodeError
+
+
+class ClusterMember:
+    """One life of a node in its cluster."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        state: BrokerState,
+        journal: QuorumJournal,
+        peers: Peers,
+        disk: Disk,
+        *,
+        voters: dict[NodeId, Endpoint],
+        incarnation: UUID,
+        last_life: LastLife,
+    ) -> None:
+        self._config = config
+        self._state = state
+        self.journal = journal
+        self._peers = peers
+        self._disk = disk
+        self._voters = voters
+        self._noted_epoch = NO_BROKER_EPOCH
+        self.reports: list[str] = []
+        """What the operator should know."""
+        self._office: LeaderEpoch | None = None
+        self.link = ControllerLink(peers, self._controller_endpoint)
+        self.forwarding = Forwarding(self.link, state.pending, state.complete)
+        self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
+        journal.connect(
+            endpoint_of=self.endpoint_of,
+            answer=state.complete,
+            want_flush=state.flushing.touch_journal,
+        )
+        settings = config.settings
+        self.registration = Registration(
+            Identity(
+                config.node_id,
+                cluster_id=state.image.cluster_id,
+                incarnation=incarnation,
+                endpoint=Endpoint(config.host, config.port),
+                rack=config.rack,
+                previous_epoch=last_life.vouched_epoch(config.topic_defaults),
+                ended_cleanly=last_life.ended_cleanly,
+            ),
+            self.link,
+            Patience(
+                heartbeat_ms=settings.broker_heartbeat_interval_ms,
+                session_ms=settings.broker_session_timeout_ms,
+            ),
+            metadata_offset=lambda: journal.applied_offset,
+        )
+
+    # --- who is where ---------------------------------------------------------------------------
+
+    def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
+        """A voter's address is in the configuration, any other node's in the metadata."""
+        voter = self._voters.get(node_id)
+        if voter is not None:
+            return voter
+        node = self._state.image.nodes.get(node_id)
+        return None if node is None else Endpoint(node.host, node.port)
+
+    def _controller_endpoint(self) -> Endpoint | None:
+        leader_id = self.journal.leader_id
+        return None if leader_id is None else self.endpoint_of(leader_id)
+
+    @property
+    def told_controller_id(self) -> NodeId:
+        leader_id = self.journal.leader_id
+        return NO_NODE if leader_id is None else leader_id
+
+    @property
+    def broker_epoch(self) -> int:
+        return self.registration.broker_epoch
+
+    def ask_controller(
+        self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
+    ) -> bool:
+        return self.link.ask(now, request, timeout_ms=timeout_ms, conversation=conversation)
+
+    @property
+    def is_serving(self) -> bool:
+        return self.registration.stage is Stage.SERVING
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        controller = self._state.active_controller
+        deadlines = (
+            self.journal.next_deadline(),
+            self.registration.next_deadline(),
+            self.forwarding.next_deadline(),
+            self.replication.next_deadline(),
+            self._peers.next_deadline(),
+            None if controller is None else controller.next_deadline(),
+        )
+        return min((at for at in deadlines if at is not None), default=None)
+
+    def tick(self, now: Now) -> None:
+        """Whatever is due."""
+        self._peers.expire(now)
+        self.journal.tick(now)
+        self.registration.tick(now)
+        self.forwarding.tick(now)
+        controller = self._state.active_controller
+        deadline_ms = None if controller is None else controller.next_deadline()
+        if controller is not None and deadline_ms is not None and now.monotonic_ms >= deadline_ms:
+            self._record(controller.tick(now.monotonic_ms), now)
+
+    def begin(self, now: Now) -> None:
+        """The beginning of a step: time may have passed, and the session with it."""
+        self._watch_session(now)
+
+    def settle(self, now: Now) -> None:
+        """The end of a step, after committed metadata has become the image."""
+        self._watch_registration(now)
+        self._watch_office(now)
+        self._watch_session(now)
+        self.replication.settle(now)
+
+    def leave(self, now: Now) -> None:
+        """Go in peace: what this node leads moves first."""
+        self.registration.leave(now)
+
+    @property
+    def has_left(self) -> bool:
+        return self.registration.stage is Stage.LEFT
+
+    # --- the quorum's own requests --------------------------------------------------------------
+
+    def receive(self, call: Call, request: Any) -> Sentinel:
+        """A question to this node's replica of the metadata log; answered when it is."""
+        try:
+            question = question_of(request)
+        except DecodeError:
+            return CLOSE
+        number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
+        self.journal.receive(call.now, number, question)
+        return PARKED
+
+    # --- the controller's office ----------------------------------------------------------------
+
+    def _watch_office(self, now: Now) -> None:
+        epoch = self.journal.epoch if self.journal.is_active else None
+        if epoch == self._office:
+            return
+        if self._office is not None:
+            self._state.active_controller = None
+            self._state.has_lost_office = True
+        self._office = epoch
+        if epoch is not None:
+            self._take_office(now)
+
+    def _take_office(self, now: Now) -> None:
+        state = self._state
+        image, _ = state.image.replay(self.journal.read_uncommitted())
+        controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
+        state.active_controller = controller
+        controller.begin(now.monotonic_ms, self.journal.last_offset)
+        self._record(controller.identify_cluster(), now)
+        self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
+
+    def _record(self, decision: Decision[Any], now: Now) -> None:
+        """If it can't be recorded now, it is decided again: by the next tick, or the next
+        controller."""
+        if decision.records:
+            self._state.commit(decision, now)
+
+    # --- the session ----------------------------------------------------------------------------
+
+    def _watch_session(self, now: Now) -> None:
+        """A leader without a session acknowledges nothing: others may lead by now."""
+        replicas = self._state.replicas
+        has_session = self.registration.may_lead(now.monotonic_ms)
+        if has_session != replicas.membership.has_session:
+            replicas.session_changed(is_alive=has_session)
+            self._state.roles_changed()
+
+    def _watch_registration(self, now: Now) -> None:
+        """A broker epoch is written down before it is used; once let in, the node may lead."""
+        registration, replicas = self.registration, self._state.replicas
+        epoch = BrokerEpoch(registration.broker_epoch)
+        if epoch != self._noted_epoch:
+            try:
+                note_broker_epoch(self._disk, epoch)
+            except DiskFull:
+                return
+            except DiskError as error:
+                self._state.fail_storage(error)
+                return
+            self._noted_epoch = replicas.membership.broker_epoch = epoch
+        if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
+            self.reports += replicas.let_in(now.monotonic_ms)
+            self._state.roles_changed()
+
+    def describe(self) -> dict[str, object]:
+        return {
+            **self.registration.describe(),
+            "controller": self.journal.leader_id,
+            "quorum": self.journal.describe(),
+            "calls": self._peers.describe(),
+        }
+
+
+class QuorumWait(Wait):
+    """The quorum answers by the row's number, and keeps the time itself."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def resume(self, now: Now, *, is_expired: bool) -> Any | None:
+        return CLOSE if is_expired else None
+
+    def describe(self) -> str:
+        return f"{self._name} waits for the quorum"

@@ -1,0 +1,47 @@
+"""A node's place in its cluster, as API handlers see it: who the controller is, how to ask it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tidelog.broker.peers import Conversation
+from tidelog.model.clock import Now
+from tidelog.model.ids import NodeId
+
+
+class ClusterPlace(Protocol):
+    """What handlers may want to know."""
+
+    @property
+    def told_controller_id(self) -> NodeId:
+        """What clients are told: `NO_NODE` while nobody is known to be the controller."""
+        ...
+
+    @property
+    def broker_epoch(self) -> int: ...
+
+    def ask_controller(
+        self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
+    ) -> bool:
+        """Whether the question is on its way."""
+        ...
+
+
+class Alone:
+    """The only node is its own controller, and has nobody to ask."""
+
+    def __init__(self, node_id: NodeId) -> None:
+        self._node_id = node_id
+
+    @property
+    def told_controller_id(self) -> NodeId:
+        return self._node_id
+
+    @property
+    def broker_epoch(self) -> int:
+        return -1
+
+    def ask_controller(
+        self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
+    ) -> bool:
+        return False

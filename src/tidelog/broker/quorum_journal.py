@@ -1,0 +1,259 @@
+"""The metadata log of a node in a cluster: a replica of the quorum's, with its I/O as effects.
+
+To the rest of the node it looks like the journal of a node that is alone: decisions in, committed
+records out. Between the two stands the quorum: a decision counts when a majority of the voters has
+it durably, and one made by a controller that was replaced meanwhile may never count. What the
+quorum wants to say to other nodes goes through `Peers`; what they ask of it comes from handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidelog.broker.peers import Peers, Then
+from tidelog.broker.quorum_requests import answer_of
+from tidelog.log.disk import DiskError
+from tidelog.log.log import FlushTicket, Log
+from tidelog.metadata.image import Image
+from tidelog.metadata.journal import NotController
+from tidelog.metadata.quorum_log import MetadataLog
+from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
+from tidelog.metadata.snapshot import decode_image, encode_image
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Endpoint, LeaderEpoch, NodeId, Offset
+from tidelog.quorum.events import (
+    AnnounceLeader,
+    ApplyCommitted,
+    Effect,
+    Event,
+    FlushLog,
+    LeaveOffice,
+    LoadSnapshot,
+    LogFlushed,
+    RequestFailed,
+    RequestReceived,
+    ResignationWanted,
+    ResponseReceived,
+    SendRequest,
+    SendResponse,
+    TakeOffice,
+    Ticked,
+    Ticket,
+)
+from tidelog.quorum.messages import Request
+from tidelog.quorum.quorum import Quorum
+from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
+from tidelog.wire.errors import DecodeError
+
+SNAPSHOT_RECORDS = 20_000
+"""Committed records after which the image is kept as a snapshot and the log begins anew."""
+
+_REQUEST_TIMEOUT_MS = 2_000.0
+
+
+class QuorumJournal:
+    """See the module's text. To be connected before it is used."""
+
+    def __init__(
+        self,
+        quorum: Quorum,
+        metadata_log: MetadataLog,
+        peers: Peers,
+    ) -> None:
+        self._quorum = quorum
+        self._log = metadata_log
+        self._peers = peers
+        self._endpoint_of: Callable[[NodeId], Endpoint | None] = _nowhere
+        self._answer: Callable[[int, Any], None] = _to_nobody
+        self._want_flush: Callable[[], None] = _never
+        self._applied = metadata_log.start_offset
+        self._since_snapshot = 0
+        self._restored: Image | None = self._restore()
+        self.leader_id: NodeId | None = None
+        self.failure: str | None = None
+        """Why the quorum can't go on here: the node must stop."""
+
+    # --- as any journal -------------------------------------------------------------------------
+
+    @property
+    def log(self) -> Log:
+        return self._log.log
+
+    @property
+    def committed_offset(self) -> Offset:
+        """All below it is committed, and was given out by `take_committed` or will be next."""
+        return self._quorum.high_watermark
+
+    @property
+    def applied_offset(self) -> Offset:
+        """Of the last record given out."""
+        return Offset(self._applied - 1)
+
+    @property
+    def last_offset(self) -> Offset:
+        return Offset(self._log.end_offset - 1)
+
+    @property
+    def epoch(self) -> LeaderEpoch:
+        return self._quorum.epoch
+
+    @property
+    def is_active(self) -> bool:
+        """This node is the controller, and knows all that was decided before it was."""
+        return self._quorum.has_office
+
+    def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
+        """Propose one decision; gives its last record's offset. `NotController`, or `DiskError`."""
+        self._log.now_ms = now.wall_ms
+        encoded = [encode_record(record) for record in records]
+        proposal, effects = self._quorum.propose(now.monotonic_ms, encoded)
+        self._carry_out(now, effects)
+        if proposal.error is not ErrorCode.NONE:
+            raise NotController
+        return proposal.last_offset
+
+    def flush_ticket(self) -> FlushTicket | None:
+        return self.log.flush_targets()
+
+    def take_restored(self) -> Image | None:
+        """The image of a snapshot, if one is to take the place of all that was known."""
+        restored, self._restored = self._restored, None
+        return restored
+
+    def take_committed(self) -> list[MetadataRecord]:
+        """The records that became committed since the last call, in order."""
+        records: list[MetadataRecord] = []
+        while self._applied < self._quorum.high_watermark:
+            for batch in self._quorum.read_committed(self._applied):
+                records += [decode_record(value) for value in batch.records]
+                self._applied = batch.next_offset
+        self._since_snapshot += len(records)
+        return records
+
+    def read_uncommitted(self) -> list[MetadataRecord]:
+        """What lies in the log beyond `take_committed`: a new controller decides on it, too."""
+        records: list[MetadataRecord] = []
+        offset = self._applied
+        while offset < self._log.end_offset:
+            for batch in self._log.read(offset, max_bytes=1 << 20):
+                records += [decode_record(value) for value in batch.records]
+                offset = batch.next_offset
+        return records
+
+    def keep_snapshot(self, image: Image) -> bool:
+        """Keep `image`, which has all that was given out so far, if the log has grown enough."""
+        if self._since_snapshot < SNAPSHOT_RECORDS or self._applied <= self._log.start_offset:
+            return False
+        self._quorum.snapshot(self._applied, encode_image(image))
+        self._since_snapshot = 0
+        return True
+
+    # --- the quorum -----------------------------------------------------------------------------
+
+    def connect(
+        self,
+        *,
+        endpoint_of: Callable[[NodeId], Endpoint | None],
+        answer: Callable[[int, Any], None],
+        want_flush: Callable[[], None],
+    ) -> None:
+        """Before the first step: where other nodes are, how rows are answered, who flushes."""
+        self._endpoint_of = endpoint_of
+        self._answer = answer
+        self._want_flush = want_flush
+
+    def next_deadline(self) -> float | None:
+        return self._quorum.next_deadline()
+
+    def tick(self, now: Now) -> None:
+        deadline_ms = self._quorum.next_deadline()
+        if deadline_ms is not None and now.monotonic_ms >= deadline_ms:
+            self._step(now, Ticked())
+
+    def flushed(self, now: Now) -> None:
+        self._step(now, LogFlushed())
+
+    def receive(self, now: Now, number: int, request: Request) -> None:
+        """A question of another node; the answer goes to the row of that number."""
+        self._step(now, RequestReceived(Ticket(number), request))
+
+    def resign(self, now: Now) -> None:
+        """Hand over before this node stops."""
+        self._step(now, ResignationWanted())
+
+    def validate(self) -> None:
+        self._quorum.validate()
+
+    def describe(self) -> dict[str, Any]:
+        return self._quorum.describe()
+
+    def _step(self, now: Now, event: Event) -> None:
+        """If the disk won't take a vote or a record, the step did not happen to anybody else, and
+        this replica can't go on: what it believes is no longer what its disk says."""
+        if self.failure is not None:
+            return
+        self._log.now_ms = now.wall_ms
+        try:
+            effects = self._quorum.step(now.monotonic_ms, event)
+        except DiskError as error:
+            self.failure = str(error) or type(error).__name__
+            return
+        self._carry_out(now, effects)
+
+    def _carry_out(self, now: Now, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, SendRequest):
+                self._send(now, effect)
+            elif isinstance(effect, SendResponse):
+                self._answer(effect.ticket, answer_of(effect.response, now))
+            elif isinstance(effect, FlushLog):
+                self._want_flush()
+            elif isinstance(effect, AnnounceLeader):
+                self.leader_id = effect.leader_id
+            elif isinstance(effect, LoadSnapshot):
+                self._restored = decode_image(effect.state)
+                self._applied = effect.snapshot_id.end_offset
+            else:  # what is committed, and whether we have office, is looked up
+                assert isinstance(effect, ApplyCommitted | TakeOffice | LeaveOffice)
+
+    def _send(self, now: Now, effect: SendRequest) -> None:
+        number, request = effect.number, effect.request
+        endpoint = self._endpoint_of(effect.destination)
+        if endpoint is None:
+            return  # the quorum's own timeout tells it
+        self._peers.call(
+            endpoint,
+            "quorum",
+            request_to_wire(request),
+            version=VERSIONS[type(request)],
+            deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
+            conversation=Then(
+                lambda then, answer: self._step(then, _received(number, answer)),
+                lambda then, reason: self._step(then, RequestFailed(number)),
+            ),
+        )
+
+    def _restore(self) -> Image | None:
+        state = self._quorum.restored_state()
+        return None if state is None else decode_image(state)
+
+
+def _received(number: int, answer: Any) -> Event:
+    try:
+        return ResponseReceived(number, response_from_wire(answer))
+    except DecodeError:
+        return RequestFailed(number)
+
+
+def _nowhere(node_id: NodeId) -> Endpoint | None:
+    raise AssertionError("the journal is not connected")
+
+
+def _to_nobody(number: int, response: Any) -> None:
+    raise AssertionError("the journal is not connected")
+
+
+def _never() -> None:
+    raise AssertionError("the journal is not connected")

@@ -1,0 +1,201 @@
+"""A node's place in its cluster: it registers, says every so often that it is there, and leaves.
+
+    JOINING ──registered──► FENCED ──let in──► SERVING ──asked to stop──► LEAVING ──► LEFT
+       ▲                      ▲ └──────◄──fenced──┘ │
+       └──── the controller knows another epoch ────┘
+
+A registration gives the node its *broker epoch*: what an earlier life of it asked for is refused by
+that. A heartbeat that was answered is a *lease*: until it runs out, counted from when the heartbeat
+was sent, the controller has given what the node leads to nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from tidelog.broker.controller_link import RETRY_MS, ControllerLink
+from tidelog.broker.peers import Then
+from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Endpoint, NodeId, Offset
+from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from tidelog.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+NO_BROKER_EPOCH = -1
+RECOVERED = "tidelog.recovered"
+"""The feature a node names that did not stop cleanly: it has what was flushed, and no more."""
+
+_RECOVERED_FEATURE = Feature(name=RECOVERED, min_supported_version=1, max_supported_version=1)
+_PLAINTEXT = 0
+
+
+class Stage(Enum):
+    """Where the node stands; see the module's text."""
+
+    JOINING = "joining"
+    FENCED = "fenced"
+    SERVING = "serving"
+    LEAVING = "leaving"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a node says of itself. `previous_epoch` is that of its last life on this directory."""
+
+    node_id: NodeId
+    cluster_id: str
+    incarnation: UUID
+    endpoint: Endpoint
+    rack: str | None
+    previous_epoch: int = NO_BROKER_EPOCH
+    ended_cleanly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often the node speaks up, and how long the controller waits for it."""
+
+    heartbeat_ms: float
+    session_ms: float
+
+
+class Registration:
+    """Of one life of a node in a cluster of several."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        link: ControllerLink,
+        patience: Patience,
+        *,
+        metadata_offset: Callable[[], Offset],
+    ) -> None:
+        self._identity = identity
+        self._link = link
+        self._patience = patience
+        self._metadata_offset = metadata_offset
+        self.stage = Stage.JOINING
+        self.broker_epoch = NO_BROKER_EPOCH
+        self.lease_until_ms = 0.0
+        self.refusal: ErrorCode | None = None
+        """Why the cluster does not take this node, if it said so."""
+        self._due_ms: float | None = 0.0
+        self._asked = 0
+
+    def may_lead(self, now_ms: float) -> bool:
+        """The controller has given nothing of this node's to another, for certain."""
+        return self.stage in (Stage.SERVING, Stage.LEAVING) and now_ms < self.lease_until_ms
+
+    def next_deadline(self) -> float | None:
+        return None if self.stage is Stage.LEFT else self._due_ms
+
+    def tick(self, now: Now) -> None:
+        """Speak up if it is time."""
+        if self._due_ms is None or now.monotonic_ms < self._due_ms or self.stage is Stage.LEFT:
+            return
+        self._asked += 1
+        number, sent_ms = self._asked, now.monotonic_ms
+        if self.stage is Stage.JOINING:
+            conversation = Then(
+                lambda then, answer: self._registered(then, number, answer),
+                lambda then, reason: self._unheard(then, number),
+            )
+            request: object = self._registration()
+        else:
+            conversation = Then(
+                lambda then, answer: self._heartbeat_answered(then, number, sent_ms, answer),
+                lambda then, reason: self._unheard(then, number),
+            )
+            request = self._heartbeat()
+        timeout_ms = self._patience.session_ms / 2
+        is_sent = self._link.ask(now, request, timeout_ms=timeout_ms, conversation=conversation)
+        self._due_ms = None if is_sent else now.monotonic_ms + RETRY_MS
+
+    def leave(self, now: Now) -> None:
+        """Ask to be let go: what this node leads moves first."""
+        if self.stage is Stage.JOINING:
+            self.stage = Stage.LEFT
+        elif self.stage in (Stage.FENCED, Stage.SERVING):
+            self.stage = Stage.LEAVING
+            self._due_ms = now.monotonic_ms
+
+    def describe(self) -> dict[str, object]:
+        return {"stage": self.stage.value, "broker_epoch": self.broker_epoch}
+
+    # --- what is said, and what comes back ------------------------------------------------------
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        identity = self._identity
+        host, port = identity.endpoint
+        return BrokerRegistrationRequest(
+            broker_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=identity.incarnation,
+            listeners=[
+                Listener(name="PLAINTEXT", host=host, port=port, security_protocol=_PLAINTEXT)
+            ],
+            features=[] if identity.ended_cleanly else [_RECOVERED_FEATURE],
+            rack=identity.rack,
+            previous_broker_epoch=identity.previous_epoch,
+        )
+
+    def _heartbeat(self) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self._identity.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=False,
+            want_shut_down=self.stage is Stage.LEAVING,
+        )
+
+    def _registered(self, now: Now, number: int, answer: BrokerRegistrationResponse) -> None:
+        if number != self._asked or self.stage is not Stage.JOINING:
+            return
+        if answer.error_code is not ErrorCode.NONE:
+            self.refusal = answer.error_code
+            self._due_ms = now.monotonic_ms + RETRY_MS
+            return
+        self.refusal = None
+        self.broker_epoch = answer.broker_epoch
+        self.stage = Stage.FENCED
+        self._due_ms = now.monotonic_ms
+
+    def _heartbeat_answered(
+        self, now: Now, number: int, sent_ms: float, answer: BrokerHeartbeatResponse
+    ) -> None:
+        if number != self._asked or self.stage is Stage.LEFT:
+            return
+        if answer.error_code is not ErrorCode.NONE:
+            is_unknown = answer.error_code in (
+                ErrorCode.STALE_BROKER_EPOCH,
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+            )
+            if is_unknown:
+                self.stage = Stage.LEFT if self.stage is Stage.LEAVING else Stage.JOINING
+            self._due_ms = now.monotonic_ms + RETRY_MS
+            return
+        self._due_ms = now.monotonic_ms + self._patience.heartbeat_ms
+        if not answer.is_fenced:
+            self.lease_until_ms = sent_ms + self._patience.session_ms
+        if self.stage is Stage.LEAVING:
+            if answer.should_shut_down:
+                self.stage = Stage.LEFT
+            else:
+                self._due_ms = now.monotonic_ms + RETRY_MS
+        else:
+            self.stage = Stage.FENCED if answer.is_fenced else Stage.SERVING
+            if answer.is_fenced:
+                self._due_ms = now.monotonic_ms + RETRY_MS
+
+    def _unheard(self, now: Now, number: int) -> None:
+        if number == self._asked:
+            self._due_ms = now.monotonic_ms + RETRY_MS

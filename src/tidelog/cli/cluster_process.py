@@ -1,0 +1,77 @@
+"""A local cluster as processes: as many `tidelog serve` as asked for, each with its own directory
+and port, all of them voters. For `tidelog cluster up`, the demo and the tests."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from tidelog.cli.failure import CommandFailed
+from tidelog.cli.node_process import NodeProcess
+
+FIRST_NODE_ID = 1
+
+
+class ClusterProcess:
+    """Nodes 1 to `count`. Started together, since none is ready without a majority."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *arguments: str,
+        count: int = 3,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.nodes: dict[int, NodeProcess] = {}
+        ports = [port + index for index in range(count)] if port else free_ports(host, count)
+        ids = range(FIRST_NODE_ID, FIRST_NODE_ID + count)
+        voters = ",".join(f"{i}@{_bracketed(host)}:{p}" for i, p in zip(ids, ports, strict=True))
+        with ExitStack() as stack:
+            for node_id, node_port in zip(ids, ports, strict=True):
+                node = NodeProcess(
+                    data_dir / f"node-{node_id}",
+                    *("--node-id", str(node_id)),
+                    *("--set", f"controller.quorum.voters={voters}"),
+                    *arguments,
+                    listen=f"{_bracketed(host)}:{node_port}",
+                    waits=False,
+                )
+                self.nodes[node_id] = stack.enter_context(node)
+            for node in self.nodes.values():
+                node.wait_ready()
+            self._stack = stack.pop_all()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes.values())
+
+    def __enter__(self) -> ClusterProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+
+def free_ports(host: str, count: int) -> list[int]:
+    """Ports nobody uses at this moment. All are held until the last is found: no two are alike."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket(family)) for _ in range(count)]
+        try:
+            for sock in held:
+                sock.bind((host, 0))
+        except OSError as error:
+            raise CommandFailed(f"can't listen on {host}: {error.strerror}") from None
+        return [sock.getsockname()[1] for sock in held]
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,181 @@
+"""Who leads a partition: the rules, in one place for every reason to elect.
+
+A `PartitionChange` starts from a partition as it is, is told what happens to it (a node leaves the
+ISR, replicas are moved), and `record` settles the rest, always in this order:
+
+1. A reassignment whose targets are all in sync is complete.
+2. The leader stays if it may; else `choose_leader` takes the first replica in sync, else the first
+   eligible one, else, only where that is allowed, whoever is alive.
+3. Eligible leader replicas (KIP-966): whoever leaves the ISR while it falls below the least number
+   of in-sync replicas keeps every committed record, because nothing more is committed from then
+   on; so it may lead later. With enough in sync again, nobody outside the ISR is eligible.
+4. The leader epoch grows with every leader, also none; the partition epoch with every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+
+from tidelog.metadata.image import Image, PartitionState
+from tidelog.metadata.records import LEADER_UNCHANGED, PartitionChangeRecord
+from tidelog.model.ids import NO_LEADER, NodeId
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+
+
+class Election(Enum):
+    """How far an election may go."""
+
+    CLEAN = auto()  # the leader stays; else one that has every committed record
+    PREFERRED = auto()  # as clean, but the first replica comes before the present leader
+    UNCLEAN = auto()  # as clean; else whoever is alive
+
+
+def choose_leader(
+    replicas: Sequence[NodeId],
+    *,
+    isr: Sequence[NodeId],
+    eligible: Sequence[NodeId],
+    is_usable: Callable[[NodeId], bool],
+) -> NodeId:
+    """Who has every committed record, is alive, and comes first; `NO_LEADER` if nobody."""
+    for candidates in (isr, eligible):
+        for node_id in replicas:
+            if node_id in candidates and is_usable(node_id):
+                return node_id
+    return NO_LEADER
+
+
+def choose_unclean_leader(
+    replicas: Sequence[NodeId],
+    *,
+    last_known: Sequence[NodeId],
+    is_usable: Callable[[NodeId], bool],
+) -> NodeId:
+    """Who is alive: of those that once had everything the one that lost it last, else the first."""
+    for node_id in (*reversed(last_known), *replicas):
+        if is_usable(node_id):
+            return node_id
+    return NO_LEADER
+
+
+class PartitionChange:
+    """One partition's change in the making. Decided on `image`: where a node's standing changes in
+    the same decision, the image in which it has."""
+
+    def __init__(
+        self,
+        image: Image,
+        state: PartitionState,
+        *,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+    ) -> None:
+        self._image = image
+        self._state = state
+        self._safeguards = safeguards
+        self._lost: list[NodeId] = []
+        self._is_unclean = False
+        self.replicas = list(state.replicas)
+        self.adding = list(state.adding_replicas)
+        self.removing = list(state.removing_replicas)
+        self.isr = list(state.isr)
+        self.elr = list(state.elr)
+        self.last_known_elr = list(state.last_known_elr)
+        self.election = Election.CLEAN
+        self.must_bump_epoch = False
+
+    def remove(self, node_id: NodeId, *, may_have_lost_data: bool) -> None:
+        """The node is out of sync; if it may have lost data, it is not eligible either. The only
+        replica there is stays eligible whatever happened: waiting would bring nobody better."""
+        if may_have_lost_data and not self.has_only(node_id):
+            self._lost.append(node_id)
+        self.isr = [each for each in self.isr if each != node_id]
+
+    def has_only(self, node_id: NodeId) -> bool:
+        """Whether no other replica ever had a record: those that are just being added have not."""
+        had_records = (*self.isr, *self.elr, *self.last_known_elr)
+        return all(
+            each == node_id or (each in self.adding and each not in had_records)
+            for each in self.replicas
+        )
+
+    def record(self) -> PartitionChangeRecord | None:
+        """What changes of the partition; None if nothing does."""
+        self._complete_reassignment()
+        leader = self._elected()
+        self._settle_eligible()
+        return self._difference(leader)
+
+    def _complete_reassignment(self) -> None:
+        targets = [node for node in self.replicas if node not in self.removing]
+        is_due = (self.adding or self.removing) and all(node in self.isr for node in targets)
+        if is_due:
+            self.replicas, self.adding, self.removing = targets, [], []
+            self.isr = [node for node in self.isr if node in targets]
+
+    def _elected(self) -> NodeId:
+        leader = self._chosen()
+        if leader not in (NO_LEADER, *self.isr):
+            self.isr = [leader]
+        return leader
+
+    def _chosen(self) -> NodeId:
+        is_usable = self._image.is_usable
+        if self.election is Election.PREFERRED:
+            preferred = self.replicas[0]
+            if preferred in self.isr and is_usable(preferred):
+                return preferred
+        if self._state.leader in self.isr and is_usable(self._state.leader):
+            return self._state.leader
+        eligible = [node for node in self.elr if node not in self._lost]
+        if Safeguard.ELIGIBLE_LEADERS not in self._safeguards:
+            eligible += [*self.last_known_elr, *self._lost]
+        leader = choose_leader(self.replicas, isr=self.isr, eligible=eligible, is_usable=is_usable)
+        if leader == NO_LEADER and self.election is Election.UNCLEAN:
+            leader = choose_unclean_leader(
+                self.replicas, last_known=self.last_known_elr, is_usable=is_usable
+            )
+            self._is_unclean = leader != NO_LEADER
+        return leader
+
+    def _settle_eligible(self) -> None:
+        least = self._image.min_isr(self._state, replicas=len(self.replicas))
+        if len(self.isr) >= least or self._is_unclean:
+            self.elr, self.last_known_elr = [], []
+            return
+        out_of_sync = [node for node in self.replicas if node not in self.isr]
+        had_everything = [*self.elr, *self._state.isr]
+        self.elr = _ordered(
+            node for node in had_everything if node in out_of_sync and node not in self._lost
+        )
+        self.last_known_elr = _ordered(
+            node
+            for node in (*self.last_known_elr, *had_everything)
+            if node in out_of_sync and node not in self.elr
+        )
+
+    def _difference(self, leader: NodeId) -> PartitionChangeRecord | None:
+        state = self._state
+        is_smaller = any(node not in self.replicas for node in state.replicas)
+        must_bump = (self.must_bump_epoch or is_smaller) and leader != NO_LEADER
+        record = PartitionChangeRecord(
+            topic_id=state.key.topic_id,
+            partition=state.key.partition,
+            leader=leader if leader != state.leader or must_bump else LEADER_UNCHANGED,
+            isr=_changed(self.isr, state.isr),
+            replicas=_changed(self.replicas, state.replicas),
+            adding_replicas=_changed(self.adding, state.adding_replicas),
+            removing_replicas=_changed(self.removing, state.removing_replicas),
+            elr=_changed(self.elr, state.elr),
+            last_known_elr=_changed(self.last_known_elr, state.last_known_elr),
+        )
+        nothing = PartitionChangeRecord(topic_id=record.topic_id, partition=record.partition)
+        return None if record == nothing else record
+
+
+def _changed(after: Sequence[NodeId], before: Sequence[NodeId]) -> list[int] | None:
+    return None if list(after) == list(before) else list(after)
+
+
+def _ordered(nodes: Iterable[NodeId]) -> list[NodeId]:
+    return list(dict.fromkeys(nodes))

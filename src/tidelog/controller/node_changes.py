@@ -1,0 +1,110 @@
+"""What becomes of partitions when a node comes, goes, or may not be trusted.
+
+Each `plan_` gives the records for all partitions a node's change concerns, decided on the image in
+which the node has changed already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from tidelog.controller.elections import Election, PartitionChange
+from tidelog.metadata.image import Image, PartitionState
+from tidelog.metadata.records import MetadataRecord, NodeChangeRecord
+from tidelog.model.ids import NO_LEADER, NodeId
+from tidelog.model.safeguards import Safeguard
+
+Losses = Callable[[PartitionState], bool]
+"""Whether a node may have lost records of a partition."""
+
+
+def nothing_lost(state: PartitionState) -> bool:
+    return False
+
+
+def all_lost(state: PartitionState) -> bool:
+    return True
+
+
+def plan_departure(
+    image: Image, node_id: NodeId, *, losses: Losses, safeguards: frozenset[Safeguard]
+) -> Iterator[MetadataRecord]:
+    """The node leaves every ISR, and others lead what it led; where it may have lost data, it is
+    not eligible either."""
+    for state in image.partitions():
+        may_have_lost_data = losses(state)
+        concerns = node_id in state.isr or (may_have_lost_data and node_id in state.elr)
+        if concerns:
+            change = PartitionChange(image, state, safeguards=safeguards)
+            change.election = usual_election(image, state)
+            change.remove(node_id, may_have_lost_data=may_have_lost_data)
+            yield from _made(change)
+
+
+def plan_arrival(
+    image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard]
+) -> Iterator[MetadataRecord]:
+    """The node may lead again: what nobody leads and it may."""
+    for state in image.partitions():
+        if state.leader == NO_LEADER and node_id in state.replicas:
+            change = PartitionChange(image, state, safeguards=safeguards)
+            change.election = usual_election(image, state)
+            yield from _made(change)
+
+
+def plan_elections(
+    image: Image, states: Iterable[PartitionState], *, safeguards: frozenset[Safeguard]
+) -> Iterator[MetadataRecord]:
+    """Settle partitions anew, because settings they depend on have changed."""
+    for state in states:
+        change = PartitionChange(image, state, safeguards=safeguards)
+        change.election = usual_election(image, state)
+        yield from _made(change)
+
+
+def plan_fencing(
+    image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard]
+) -> list[MetadataRecord]:
+    """The node is not heard of any more, or asked for it."""
+    node = image.nodes[node_id]
+    fenced = NodeChangeRecord(node_id=node_id, epoch=node.epoch, is_fenced=1)
+    after, _ = image.replay([fenced])
+    return [
+        fenced,
+        *plan_departure(after, node_id, losses=nothing_lost, safeguards=safeguards),
+    ]
+
+
+def plan_unfencing(
+    image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard]
+) -> list[MetadataRecord]:
+    """The node is heard of and knows the metadata."""
+    node = image.nodes[node_id]
+    unfenced = NodeChangeRecord(node_id=node_id, epoch=node.epoch, is_fenced=0)
+    after, _ = image.replay([unfenced])
+    return [unfenced, *plan_arrival(after, node_id, safeguards=safeguards)]
+
+
+def plan_shutdown(
+    image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard]
+) -> list[MetadataRecord]:
+    """The node wants to stop: others lead first, while it still answers."""
+    node = image.nodes[node_id]
+    leaving = NodeChangeRecord(node_id=node_id, epoch=node.epoch, is_shutting_down=1)
+    after, _ = image.replay([leaving])
+    return [
+        leaving,
+        *plan_departure(after, node_id, losses=nothing_lost, safeguards=safeguards),
+    ]
+
+
+def usual_election(image: Image, state: PartitionState) -> Election:
+    """How far elections go for this partition's topic, where nobody asks for more."""
+    topic = image.topics[state.name.topic]
+    return Election.UNCLEAN if image.allows_unclean_election(topic) else Election.CLEAN
+
+
+def _made(change: PartitionChange) -> Iterator[MetadataRecord]:
+    record = change.record()
+    if record is not None:
+        yield record

@@ -1,0 +1,209 @@
+"""Who is alive: heartbeats, on the controller's monotonic clock.
+
+Soft state, never recorded: a new controller knows nothing, and gives every node a full session to
+be heard of before it fences anybody. What is recorded is the consequence, fenced or not.
+
+    fenced ──(heard of, metadata caught up)──► serving ──(wants to stop)──► shutting down
+      ▲                                           │                             │
+      └────────────(session over, or asks for it)─┴──(leaders moved and seen)───┘
+
+A node that shuts down may go when everybody else has seen who leads in its place; so a client that
+is sent away always finds the new leader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.controller.decision import Decision
+from tidelog.controller.node_changes import plan_fencing, plan_shutdown, plan_unfencing
+from tidelog.controller.registry import check_broker_epoch
+from tidelog.metadata.delta import Delta
+from tidelog.metadata.image import Image, NodeState
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, NodeId, Offset
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`metadata_offset` is of the last record the node has applied."""
+
+    node_id: NodeId
+    epoch: int
+    metadata_offset: int
+    wants_fence: bool = False
+    wants_shutdown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatOutcome:
+    error: ErrorCode = ErrorCode.NONE
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+@dataclass(slots=True)
+class Session:
+    """One node's. `must_reach` is the metadata offset of its registration, `moved_at` the one at
+    which what it led had gone to others."""
+
+    deadline_ms: float
+    metadata_offset: Offset = NO_OFFSET
+    must_reach: Offset = NO_OFFSET
+    moved_at: Offset = NO_OFFSET
+
+
+class Sessions:
+    """The sessions of all nodes, as one controller sees them."""
+
+    def __init__(self, timeout_ms: float) -> None:
+        self._timeout_ms = timeout_ms
+        self._rows: dict[NodeId, Session] = {}
+
+    def begin(self, image: Image, *, now_ms: float, offset: Offset) -> None:
+        """This controller has just been elected: `offset` is of the newest record there is."""
+        deadline_ms = now_ms + self._timeout_ms
+        self._rows = {
+            node_id: Session(deadline_ms, must_reach=offset, moved_at=offset)
+            for node_id in image.nodes
+        }
+
+    def registered(self, node_id: NodeId, now_ms: float) -> None:
+        """A session for a new registration; its offset comes with `appended`."""
+        self._rows[node_id] = Session(now_ms + self._timeout_ms)
+
+    def heard(self, beat: Heartbeat, now_ms: float) -> Session:
+        session = self._rows.setdefault(beat.node_id, Session(now_ms))
+        session.deadline_ms = now_ms + self._timeout_ms
+        session.metadata_offset = Offset(beat.metadata_offset)
+        return session
+
+    def appended(self, delta: Delta, offset: Offset) -> None:
+        """Records are in the log, the last of them at `offset`."""
+        for node_id, node in delta.nodes.items():
+            session = self._rows.get(node_id)
+            if session is None:
+                continue
+            if node.after is None:
+                del self._rows[node_id]
+            elif node.before is None or node.before.epoch != node.after.epoch:
+                session.must_reach = offset
+            elif node.after.is_shutting_down and not node.before.is_shutting_down:
+                session.moved_at = offset
+
+    def has_session(self, node_id: NodeId, now_ms: float) -> bool:
+        """Of whom nothing can be known (nobody has told this controller to begin), yes."""
+        session = self._rows.get(node_id)
+        return session is None or now_ms < session.deadline_ms
+
+    def expired(self, image: Image, now_ms: float) -> list[NodeId]:
+        """Nodes that count as alive, and were not heard of for too long."""
+        return [
+            node_id
+            for node_id in sorted(image.nodes)
+            if not image.nodes[node_id].is_fenced and not self.has_session(node_id, now_ms)
+        ]
+
+    def next_deadline(self, image: Image) -> float | None:
+        """When the next session ends, of a node that counts as alive."""
+        deadlines = [
+            session.deadline_ms
+            for node_id, session in self._rows.items()
+            if node_id in image.nodes and not image.nodes[node_id].is_fenced
+        ]
+        return min(deadlines, default=None)
+
+    def have_all_seen(self, image: Image, offset: Offset, *, but: NodeId) -> bool:
+        """Whether every other living node has applied the record at `offset`."""
+        return all(
+            node_id in self._rows and self._rows[node_id].metadata_offset >= offset
+            for node_id, node in image.nodes.items()
+            if node_id != but and not node.is_fenced
+        )
+
+    def describe(self) -> list[dict[str, object]]:
+        return [
+            {
+                "node_id": node_id,
+                "deadline_ms": session.deadline_ms,
+                "metadata_offset": session.metadata_offset,
+            }
+            for node_id, session in self._rows.items()
+        ]
+
+
+def decide_heartbeat(
+    image: Image,
+    sessions: Sessions,
+    beat: Heartbeat,
+    *,
+    now_ms: float,
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+) -> Decision[HeartbeatOutcome]:
+    error = check_broker_epoch(image, beat.node_id, beat.epoch, safeguards)
+    if error is not ErrorCode.NONE:
+        return Decision([], HeartbeatOutcome(error))
+    session = sessions.heard(beat, now_ms)
+    is_caught_up = session.metadata_offset >= session.must_reach
+    node = image.nodes[beat.node_id]
+    if node.is_fenced:
+        return _decide_fenced(image, beat, is_caught_up, safeguards)
+    if beat.wants_shutdown:
+        may_go = node.is_shutting_down and _has_handed_over(image, sessions, session, node)
+        return _decide_leaving(image, node, may_go, is_caught_up, safeguards)
+    if beat.wants_fence:
+        records = plan_fencing(image, beat.node_id, safeguards=safeguards)
+        return Decision(records, HeartbeatOutcome(is_caught_up=is_caught_up))
+    return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up, is_fenced=False))
+
+
+def decide_expiry(
+    image: Image,
+    sessions: Sessions,
+    *,
+    now_ms: float,
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+) -> Decision[list[NodeId]]:
+    """Fence who was not heard of. The decision holds until it is recorded: decide again else."""
+    records: list[MetadataRecord] = []
+    expired = sessions.expired(image, now_ms)
+    for node_id in expired:
+        made = plan_fencing(image, node_id, safeguards=safeguards)
+        image, _ = image.replay(made)
+        records += made
+    return Decision(records, expired)
+
+
+def _decide_fenced(
+    image: Image, beat: Heartbeat, is_caught_up: bool, safeguards: frozenset[Safeguard]
+) -> Decision[HeartbeatOutcome]:
+    if beat.wants_shutdown:
+        return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up, should_shut_down=True))
+    if beat.wants_fence or not is_caught_up:
+        return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up))
+    records = plan_unfencing(image, beat.node_id, safeguards=safeguards)
+    return Decision(records, HeartbeatOutcome(is_caught_up=True, is_fenced=False))
+
+
+def _decide_leaving(
+    image: Image,
+    node: NodeState,
+    may_go: bool,
+    is_caught_up: bool,
+    safeguards: frozenset[Safeguard],
+) -> Decision[HeartbeatOutcome]:
+    outcome = HeartbeatOutcome(is_caught_up=is_caught_up, is_fenced=may_go, should_shut_down=may_go)
+    records: list[MetadataRecord] = []
+    if may_go:
+        records = plan_fencing(image, node.node_id, safeguards=safeguards)
+    elif not node.is_shutting_down:
+        records = plan_shutdown(image, node.node_id, safeguards=safeguards)
+    return Decision(records, outcome)
+
+
+def _has_handed_over(image: Image, sessions: Sessions, session: Session, node: NodeState) -> bool:
+    leads_nothing = all(state.leader != node.node_id for state in image.partitions())
+    return leads_nothing and sessions.have_all_seen(image, session.moved_at, but=node.node_id)

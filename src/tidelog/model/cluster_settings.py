@@ -1,0 +1,100 @@
+"""What a node is told about its cluster: who agrees on the metadata, and how long to wait."""
+
+from __future__ import annotations
+
+from tidelog.model.ids import Endpoint, NodeId
+from tidelog.model.setting import INT32_MAX, InvalidSetting, Setting
+
+VOTERS = "controller.quorum.voters"
+
+CLUSTER_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        VOTERS,
+        "node",
+        "",
+        doc="The nodes that agree on the cluster's metadata, as ID@HOST:PORT separated by commas; "
+        "the same on all of them. Empty: this node alone, or the cluster it has joined.",
+    ),
+    Setting(
+        "controller.quorum.bootstrap.servers",
+        "node",
+        "",
+        doc="Where a node that is no voter finds the cluster it belongs to: HOST:PORT, separated "
+        "by commas.",
+    ),
+    Setting(
+        "controller.quorum.election.timeout.ms",
+        "node",
+        1000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How long an election may take before the next is tried.",
+    ),
+    Setting(
+        "controller.quorum.fetch.timeout.ms",
+        "node",
+        2000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A voter that has not heard of the controller for this long asks for an election, and "
+        "a controller that a majority has not asked for this long resigns.",
+    ),
+    Setting(
+        "broker.session.timeout.ms",
+        "node",
+        3000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A node the controller has not heard of for this long loses what it leads. Kafka waits "
+        "9 s.",
+    ),
+    Setting(
+        "broker.heartbeat.interval.ms",
+        "node",
+        500,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How often a node tells the controller that it is there.",
+    ),
+    Setting(
+        "replica.fetch.wait.max.ms",
+        "node",
+        500,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How long a follower's fetch waits for news.",
+    ),
+    Setting(
+        "broker.rack",
+        "node",
+        "",
+        doc="Where the node stands: copies of a partition are spread over racks, and consumers "
+        "that name their rack read from the copy in it.",
+    ),
+)
+
+
+def parse_voters(text: str) -> dict[NodeId, Endpoint]:
+    """`1@host:9092,2@other:9092` by node id, or `InvalidSetting` with a sentence."""
+    voters: dict[NodeId, Endpoint] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        number, at, address = part.partition("@")
+        if not (at and number.isdecimal()):
+            raise InvalidSetting(f"{VOTERS}: a voter is ID@HOST:PORT: not {part!r}")
+        node_id = NodeId(int(number))
+        if node_id in voters:
+            raise InvalidSetting(f"{VOTERS}: node {node_id} is named twice")
+        voters[node_id] = parse_endpoint(address, name=VOTERS)
+    return voters
+
+
+def parse_endpoint(text: str, *, name: str) -> Endpoint:
+    host, colon, port = text.strip().rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 65_536):
+        raise InvalidSetting(f"{name}: an address is HOST:PORT: not {text!r}")
+    return Endpoint(host.strip("[]"), int(port))

@@ -1,0 +1,53 @@
+"""What a node is told about copies of partitions: how they are fetched, and when one is too
+late."""
+
+from __future__ import annotations
+
+from tidelog.model.setting import INT32_MAX, Setting
+
+REPLICA_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "replica.lag.time.max.ms",
+        "node",
+        30_000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A follower that has not caught up with its leader for this long is no longer in sync.",
+    ),
+    Setting(
+        "replica.fetch.max.bytes",
+        "node",
+        1_048_576,
+        low=1024,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="What a follower asks for per partition; a larger batch still comes whole.",
+    ),
+    Setting(
+        "replica.fetch.response.max.bytes",
+        "node",
+        10_485_760,
+        low=1024,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="What a follower asks for in one fetch, all partitions together.",
+    ),
+    Setting(
+        "replica.fetch.backoff.ms",
+        "node",
+        1000,
+        low=1,
+        high=INT32_MAX,
+        unit="ms",
+        doc="How long a follower waits after a fetch that failed.",
+    ),
+    Setting(
+        "replica.selector",
+        "node",
+        "rack",
+        choices=("leader", "rack"),
+        doc="rack: a consumer that names its rack is sent to the replica in it that is in sync. "
+        "leader: all read from the leader.",
+    ),
+)

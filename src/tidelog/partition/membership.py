@@ -1,0 +1,66 @@
+"""What replicas must know of their own node and of the others: one object for all of a node's.
+
+`has_session` is the node's own doubt: without a live session the cluster may have chosen other
+leaders already, so a leader here acknowledges nothing until it is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelog.metadata.image import NodeState
+from tidelog.model.ids import NodeId
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """Kafka's `replica.*` settings that replicas obey."""
+
+    lag_time_max_ms: int = 30_000
+    fetch_max_bytes: int = 1_048_576
+    fetch_response_max_bytes: int = 10_485_760
+    fetch_wait_max_ms: int = 500
+    fetch_min_bytes: int = 1
+    fetch_backoff_ms: int = 1_000
+    request_timeout_ms: int = 30_000
+    selects_by_rack: bool = True
+
+
+FIRST_PAUSE_MS = 20
+"""After a first failure: an election often reaches one side some milliseconds before the other."""
+
+
+def pause_ms(failures: int, settings: ReplicationSettings) -> int:
+    """How long to wait after so many failures in a row: twice as long each time, up to
+    `replica.fetch.backoff.ms`."""
+    return min(FIRST_PAUSE_MS << min(failures - 1, 16), settings.fetch_backoff_ms)
+
+
+class Membership:
+    """`node_id` is us; `broker_epoch` that of our registration; `nodes` as the image has them."""
+
+    def __init__(self, node_id: NodeId, settings: ReplicationSettings | None = None) -> None:
+        self.node_id = node_id
+        self.settings = settings or ReplicationSettings()
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.has_session = True
+        self.may_lead = True
+        """False from the start of a member of a cluster until it is let in: until then it may
+        believe in a leadership that ended with its last life."""
+        self.nodes: Mapping[NodeId, NodeState] = {}
+
+    def may_be_in_sync(self, node_id: NodeId, broker_epoch: int) -> bool:
+        """It is the incarnation that is registered now: of another one, what it said it had may be
+        gone. A follower that does not tell its epoch (Fetch before v15) is left to the
+        controller."""
+        known = self.nodes.get(node_id)
+        if known is None or getattr(known, "is_fenced", False):
+            return False
+        return broker_epoch in (UNKNOWN_BROKER_EPOCH, known.epoch)
+
+    def rack_of(self, node_id: NodeId) -> str | None:
+        known = self.nodes.get(node_id)
+        return None if known is None else known.rack

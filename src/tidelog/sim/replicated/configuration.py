@@ -1,0 +1,111 @@
+"""What a seed means for a cluster: its size, its patience, its traffic and its troubles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tidelog.broker.configuration import NodeConfig
+from tidelog.model.ids import NodeId
+from tidelog.model.settings import Value, node_settings
+
+FAULT_KINDS = (
+    "kill one",
+    "power of one",
+    "power of all",
+    "clean stop",
+    "freeze",
+    "isolate",
+    "cut one way",
+    "split",
+    "network storm",
+    "slow flush",
+    "disk full",
+    "fsync errors",
+    "clock jump",
+)
+
+_FIRST_PORT = 9092
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """One run. `faults` are the kinds this run knows."""
+
+    nodes: tuple[NodeConfig, ...]
+    topics: tuple[tuple[str, int], ...]
+    replication_factor: int
+    min_insync: int
+    topic_settings: tuple[tuple[str, str], ...]
+    producers: int
+    plain_producers: int
+    readers: int
+    committers: int
+    probers: int
+    faults: tuple[str, ...]
+    chaos_ms: float
+    fault_every_ms: float
+    pause_ms: float
+    flush_ms: tuple[float, float]
+
+
+def draw_plan(random: Random, *, size: int | None = None) -> Plan:
+    """Small segments and short patience, so that much happens in little time."""
+    count = size or random.choice((3, 3, 3, 5))
+    patience = _draw_patience(random)
+    min_insync = random.choice((1, 2, 2))
+    return Plan(
+        nodes=tuple(_node(number, count, patience) for number in range(1, count + 1)),
+        topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
+        replication_factor=3,
+        min_insync=min_insync,
+        topic_settings=(
+            ("min.insync.replicas", str(min_insync)),
+            ("segment.bytes", str(random.choice((1_024, 4_096, 16_384)))),
+            ("index.interval.bytes", str(random.choice((0, 200, 4_096)))),
+        ),
+        producers=random.randint(1, 3),
+        plain_producers=random.randint(0, 1),
+        readers=random.randint(1, 2),
+        committers=random.choice((0, 1)),
+        probers=random.choice((0, 1)),
+        faults=_draw_faults(random),
+        chaos_ms=random.choice((2_000.0, 4_000.0)),
+        fault_every_ms=random.choice((200.0, 400.0, 800.0)),
+        pause_ms=random.choice((10.0, 30.0)),
+        flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
+    )
+
+
+def _draw_patience(random: Random) -> dict[str, Value]:
+    session_ms = random.choice((200, 400, 800))
+    return {
+        "broker.session.timeout.ms": session_ms,
+        "broker.heartbeat.interval.ms": session_ms // 6,
+        "controller.quorum.election.timeout.ms": random.choice((100, 200)),
+        "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
+        "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
+        "replica.fetch.wait.max.ms": random.choice((20, 100)),
+        "offsets.topic.num.partitions": random.choice((1, 3)),
+        "auto.create.topics.enable": False,
+        "group.min.session.timeout.ms": 50,
+        "group.initial.rebalance.delay.ms": 0,
+    }
+
+
+def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
+    voters = ",".join(f"{n}@node{n}:{_FIRST_PORT}" for n in range(1, count + 1))
+    return NodeConfig(
+        node_id=NodeId(number),
+        host=f"node{number}",
+        port=_FIRST_PORT,
+        settings=node_settings({**patience, "controller.quorum.voters": voters}),
+        # The nodes' clocks jump; the producers' don't, and are not to blame for it.
+        topic_defaults={"message.timestamp.after.max.ms": 2**63 - 1},
+    )
+
+
+def _draw_faults(random: Random) -> tuple[str, ...]:
+    """Some kinds; half of the runs fail in one or two ways only."""
+    chosen = random.sample(FAULT_KINDS, random.choice((1, 2, 3, 5, len(FAULT_KINDS))))
+    return tuple(kind for kind in FAULT_KINDS if kind in chosen)

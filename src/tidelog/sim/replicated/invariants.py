@@ -1,0 +1,196 @@
+"""What must be true of the nodes' own state, whatever clients see: the I properties.
+
+Looked at after every few steps, with the eyes of somebody who sees all nodes at once. How far a
+partition was ever committed is remembered (`true_watermark`), so that a leader which has lost some
+of it, or a member of the in-sync set without it, is found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidelog.broker.node import Node
+from tidelog.log.log import Log
+from tidelog.metadata.image import Image, PartitionState
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionKey
+from tidelog.partition.replica import Replica
+from tidelog.sim.checkers.finding import Finding
+from tidelog.sim.cluster import Cluster
+from tidelog.sim.host import Host
+from tidelog.wire.batch import iter_batches
+
+NO_RECORDS = Offset(0)
+
+
+@dataclass(slots=True)
+class _Facts:
+    """Of one partition, over all time."""
+
+    true_watermark: Offset = NO_RECORDS
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    leaders: dict[LeaderEpoch, NodeId] = field(default_factory=dict)
+    watermarks: dict[LeaderEpoch, Offset] = field(default_factory=dict)
+
+
+class Invariants:
+    """Of one run. `look` is called after steps; a violation is a finding, once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._facts: dict[PartitionKey, _Facts] = {}
+        self._said: set[str] = set()
+        self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
+        """What the cluster has agreed on, as far as the quickest node knows."""
+        for host in cluster.hosts.values():
+            host.after_step.append(self._look)
+
+    # --- after every step ------------------------------------------------------------------------
+
+    def _look(self, host: Host) -> None:
+        """At what the node that has just stepped may have changed."""
+        if host.life is None:
+            return
+        node_id, node = host.node_id, host.life.node
+        for replica in node.state.replicas.by_key.values():
+            facts = self._facts.setdefault(replica.key, _Facts())
+            if replica.leader is not None:
+                self._check_leader(node_id, replica, facts)
+        offset = node.state.journal.committed_offset
+        if offset >= self._newest[0]:
+            self._newest = (offset, node.state.image)
+            self._check_image(node.state.image)
+
+    def _check_leader(self, node_id: NodeId, replica: Replica, facts: _Facts) -> None:
+        leader = replica.leader
+        assert leader is not None
+        epoch, watermark = leader.leader_epoch, leader.high_watermark
+        other = facts.leaders.setdefault(epoch, node_id)
+        if other != node_id:
+            self._find("I1", f"{replica.name} is led by {other} and {node_id} in epoch {epoch}")
+        before = facts.watermarks.get(epoch, Offset(0))
+        if watermark < before:
+            text = f"{replica.name} at {node_id}: the watermark fell from {before} to {watermark}"
+            self._find("I10", f"{text} within epoch {epoch}")
+        facts.watermarks[epoch] = max(before, watermark)
+        is_current = epoch >= facts.leader_epoch
+        if is_current and leader.log.log_end_offset < facts.true_watermark:
+            self._find(
+                "I8",
+                f"{replica.name}: node {node_id} leads epoch {epoch} and ends at "
+                f"{leader.log.log_end_offset}; {facts.true_watermark} was committed",
+            )
+        if watermark > facts.true_watermark:
+            self._check_durable(replica, watermark)
+            facts.true_watermark = watermark
+
+    def _check_durable(self, replica: Replica, watermark: Offset) -> None:
+        """I17: what is committed has survived a flush on every member of the in-sync set."""
+        for member in replica.state.isr:
+            host = self._cluster.hosts[member]
+            if host.life is None:
+                continue
+            held = host.life.node.state.replicas.by_key.get(replica.key)
+            if held is not None and held.log.flushed_offset < watermark:
+                text = f"{replica.name}: {watermark} is committed, node {member} in sync has "
+                self._find("I17", f"{text}{held.log.flushed_offset} flushed")
+
+    def _check_image(self, image: Image) -> None:
+        for state in image.partitions():
+            facts = self._facts.setdefault(state.key, _Facts())
+            if state.leader_epoch < facts.leader_epoch:
+                self._find("I3", f"{state.name}: leader epoch fell to {state.leader_epoch}")
+            facts.leader_epoch = max(facts.leader_epoch, state.leader_epoch)
+            self._check_candidates(state, facts)
+
+    def _check_candidates(self, state: PartitionState, facts: _Facts) -> None:
+        """I7: whoever may be elected has everything that was ever committed."""
+        for member in (*state.isr, *state.elr):
+            host = self._cluster.hosts.get(member)
+            if host is None or host.life is None:
+                continue
+            held = host.life.node.state.replicas.by_key.get(state.key)
+            if held is not None and held.log.log_end_offset < facts.true_watermark:
+                self._find(
+                    "I7",
+                    f"{state.name}: node {member} may be elected and ends at "
+                    f"{held.log.log_end_offset}; {facts.true_watermark} was committed",
+                )
+
+    def _find(self, property: str, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._cluster.world.findings.append(Finding(property, text))
+
+    # --- after everything was healed -------------------------------------------------------------
+
+    def unsettled(self) -> str | None:
+        """Why the cluster is not whole yet; None if every node serves and every partition has its
+        leader and all of its replicas in sync, in everybody's eyes."""
+        versions: set[Offset] = set()
+        for node_id, host in self._cluster.hosts.items():
+            if host.life is None:
+                return f"node {node_id} is down"
+            node = host.life.node
+            if not node.is_serving:
+                return f"node {node_id} does not serve: {node.describe().get('cluster')}"
+            versions.add(node.state.journal.committed_offset)
+            for state in node.state.image.partitions():
+                if state.leader < 0 or sorted(state.isr) != sorted(state.replicas):
+                    return f"node {node_id} believes {state}"
+        if len(versions) > 1:
+            return f"the nodes have come to different metadata offsets: {sorted(versions)}"
+        return self._lagging()
+
+    def _lagging(self) -> str | None:
+        for replica, node_id in self._replicas():
+            leader = self._leader_of(replica)
+            if leader is None:
+                return f"{replica.name} has no leader that knows it"
+            if replica.log.log_end_offset != leader.log.log_end_offset:
+                return f"{replica.name} at {node_id} ends at {replica.log.log_end_offset}"
+            if replica.high_watermark != leader.log.log_end_offset:
+                return f"{replica.name} at {node_id} has watermark {replica.high_watermark}"
+        return None
+
+    def check_convergence(self) -> list[Finding]:
+        """I18: all replicas of a partition hold the same bytes (I5 at rest)."""
+        contents: dict[PartitionKey, dict[bytes, NodeId]] = {}
+        for replica, node_id in self._replicas():
+            contents.setdefault(replica.key, {})[_bytes_of(replica.log)] = node_id
+        return [
+            Finding("I18", f"{key} is not the same on all of its nodes: {sorted(found.values())}")
+            for key, found in contents.items()
+            if len(found) > 1
+        ]
+
+    def _replicas(self) -> Iterator[tuple[Replica, NodeId]]:
+        for node_id, host in self._cluster.hosts.items():
+            if host.life is not None:
+                for replica in host.life.node.state.replicas.by_key.values():
+                    yield replica, node_id
+
+    def _leader_of(self, replica: Replica) -> Replica | None:
+        host = self._cluster.hosts.get(replica.state.leader)
+        if host is None or host.life is None:
+            return None
+        held: Node = host.life.node
+        found = held.state.replicas.by_key.get(replica.key)
+        return found if found is not None and found.leader is not None else None
+
+
+def _bytes_of(log: Log) -> bytes:
+    parts: list[bytes] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        span = log.read(
+            offset, max_bytes=1 << 20, limit_offset=log.log_end_offset, at_least_one=True
+        )
+        assert span is not None
+        assert not isinstance(span, ErrorCode)
+        data = span.read()
+        parts.append(data)
+        for header, _ in iter_batches(memoryview(data)):
+            offset = Offset(header.next_offset)
+    return b"".join(parts)

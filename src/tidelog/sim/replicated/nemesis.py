@@ -1,0 +1,140 @@
+"""The one who breaks things in a cluster, and the one who starts nodes again.
+
+Whatever is done, every acknowledged record keeps a durable copy on each member of its ISR: a disk
+may forget what was not synced, refuse to take more, or be slow, but it is not taken away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from tidelog.model.ids import NodeId
+from tidelog.sim.cluster import Cluster
+from tidelog.sim.host import Host
+from tidelog.sim.network import Direction
+from tidelog.sim.replicated.configuration import Plan
+from tidelog.sim.schedule import Pause, Script
+
+
+class Nemesis:
+    """Faults of one run."""
+
+    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._random: Random = cluster.stream("faults")
+        self.counted: Counter[str] = Counter()
+        self.is_over = False
+
+    def supervise(self, host: Host) -> Script[None]:
+        """Start the node whenever it is down: also when all is healed, one that was asked to stop
+        may only just have done so."""
+        while True:
+            if not host.is_up:
+                yield Pause(0.0 if self.is_over else self._random.uniform(0.0, 600.0))
+                if not host.is_up:
+                    host.start()
+            yield Pause(30.0)
+
+    def torment(self) -> Script[None]:
+        """One fault after the other, sometimes before the last one is over."""
+        random, plan = self._random, self._plan
+        while not self.is_over:
+            yield Pause(random.expovariate(1.0 / plan.fault_every_ms))
+            if self.is_over:
+                return
+            kind = random.choice(plan.faults)
+            host = random.choice(list(self._cluster.hosts.values()))
+            self._cluster.trace.say("fault", f"{kind} at {host.endpoint}")
+            self.counted[kind] += 1
+            self._cluster.schedule.start(self._strike(kind, host))
+
+    def heal(self) -> None:
+        """No more faults; every node runs, and none is left with a disk that has failed it."""
+        self.is_over = True
+        self._cluster.network.heal()
+        for host in self._cluster.hosts.values():
+            host.thaw()
+            host.disk.faults.heal()
+            host.flush_stall_ms = 0.0
+            if host.life is not None and _has_failed(host):
+                host.crash("kill")
+            if not host.is_up:
+                host.start()
+
+    def _strike(self, kind: str, host: Host) -> Script[None]:
+        random = self._random
+        if kind == "kill one":
+            host.crash("kill")
+        elif kind == "power of one":
+            host.crash("power")
+        elif kind == "power of all":
+            for each in self._cluster.hosts.values():
+                each.crash("power")
+        elif kind == "clean stop":
+            host.stop()
+        elif kind == "clock jump":
+            host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
+        elif kind == "freeze":
+            host.freeze()
+            yield Pause(random.uniform(20.0, 1_500.0))
+            host.thaw()
+        elif kind in ("isolate", "cut one way", "split"):
+            yield from self._cut(self._directions(kind, host))
+        elif kind == "network storm":
+            yield from self._storm()
+        else:
+            yield from self._trouble_disk(kind, host)
+
+    def _directions(self, kind: str, host: Host) -> list[Direction]:
+        ids = list(self._cluster.hosts)
+        if kind == "cut one way":
+            one, other = self._random.sample(ids, 2)
+            return [(one, other)]
+        inside = [node_id for node_id, each in self._cluster.hosts.items() if each is host]
+        if kind == "split":
+            inside = self._random.sample(ids, self._random.randint(1, len(ids) - 1))
+        return _between(inside, [node_id for node_id in ids if node_id not in inside])
+
+    def _cut(self, directions: list[Direction]) -> Script[None]:
+        self._cluster.network.cut(directions)
+        yield Pause(self._random.choice((50.0, 300.0, 1_500.0)))
+        self._cluster.network.mend(directions)
+
+    def _trouble_disk(self, kind: str, host: Host) -> Script[None]:
+        random, faults = self._random, host.disk.faults
+        if kind == "slow flush":
+            host.flush_stall_ms = random.choice((50.0, 500.0))
+            yield Pause(random.uniform(50.0, 800.0))
+            host.flush_stall_ms = 0.0
+        elif kind == "disk full":
+            faults.capacity_bytes = host.disk.used_bytes() + random.choice((0, 100, 1_000))
+            yield Pause(random.uniform(50.0, 800.0))
+            faults.capacity_bytes = None
+        else:
+            faults.sync_error_rate = random.choice((0.2, 1.0))
+            yield Pause(random.uniform(5.0, 200.0))
+            faults.sync_error_rate = 0.0
+            if not self.is_over:
+                host.crash(random.choice(("kill", "power")))
+
+    def _storm(self) -> Script[None]:
+        faults, random = self._cluster.network.faults, self._random
+        faults.spike_rate = random.choice((0.0, 0.1, 0.5))
+        faults.spike_ms = random.choice((10.0, 200.0))
+        faults.reset_rate = random.choice((0.0, 0.02, 0.1))
+        faults.hold_rate = random.choice((0.0, 0.02))
+        faults.hold_ms = random.choice((100.0, 1_000.0))
+        yield Pause(random.uniform(100.0, 1_000.0))
+        faults.heal()
+
+
+def _between(left: list[NodeId], right: list[NodeId]) -> list[Direction]:
+    return [pair for a in left for b in right for pair in ((a, b), (b, a))]
+
+
+def _has_failed(host: Host) -> bool:
+    assert host.life is not None
+    faults = host.faults_of(host.life.number)
+    return bool(faults["write error"] or faults["fsync error"] or faults["read error"])

@@ -1,0 +1,274 @@
+"""One seed of a whole cluster, from start to verdict.
+
+Start: all nodes at once, until a topic of three copies can be created. Chaos: clients work, the
+nemesis strikes. Heal: within bounded virtual time every node serves again, every partition has a
+leader and its full ISR, takes a record and can be read to its end; replicas hold the same bytes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from random import Random
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.safeguards import ALL_SAFEGUARDS
+from tidelog.sim.checkers import check_history
+from tidelog.sim.checkers.finding import Finding
+from tidelog.sim.client import Answer
+from tidelog.sim.cluster import Cluster
+from tidelog.sim.host import HostOptions
+from tidelog.sim.replicated.committing import Register, committer
+from tidelog.sim.replicated.configuration import Plan, draw_plan
+from tidelog.sim.replicated.invariants import Invariants
+from tidelog.sim.replicated.nemesis import Nemesis
+from tidelog.sim.replicated.router import Router
+from tidelog.sim.replicated.workload import Reader, Sender, plain_sender, prober, reader, sender
+from tidelog.sim.run import MAX_FINDINGS, NODE_FAILURES, Outcome, RunOptions
+from tidelog.sim.schedule import Pause, Promise, Script
+from tidelog.sim.workload import offset_commit
+from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
+from tidelog.sim.workload.world import TopicFacts
+from tidelog.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+START_MS = 30_000.0
+HEAL_MS = 60_000.0
+"""Virtual time for everything to come to an end after the last fault."""
+
+GROUP = "register"
+_RETRY_MS = 30.0
+_CREATE_VERSION = 5
+_METADATA_VERSION = 9
+
+
+class ClusterRun:
+    """The phases."""
+
+    def __init__(self, seed: int, options: RunOptions) -> None:
+        safeguards = ALL_SAFEGUARDS - ({options.ablate} if options.ablate else set())
+        draw = Cluster.stream_of(seed, "plan")
+        self.plan: Plan = draw_plan(draw, size=options.nodes or None)
+        self.cluster = Cluster(
+            seed,
+            *(
+                HostOptions(
+                    config=config,
+                    safeguards=safeguards,
+                    make_node=options.make_node,
+                    validate_every=options.validate_every,
+                    flush_ms=self.plan.flush_ms,
+                )
+                for config in self.plan.nodes
+            ),
+        )
+        self.nemesis = Nemesis(self.cluster, self.plan)
+        self.invariants = Invariants(self.cluster)
+
+    def run(self) -> None:
+        """Raises what a node raises."""
+        cluster, schedule = self.cluster, self.cluster.schedule
+        for host in cluster.hosts.values():
+            assert host.start(), "a new node on a new disk must start"
+        if not self._finish([schedule.start(self._set_up())], "the set-up", START_MS):
+            return
+        actors = [schedule.start(script) for script in self._actors()]
+        schedule.start(self.nemesis.torment())
+        for host in cluster.hosts.values():
+            schedule.start(self.nemesis.supervise(host))
+        until_ms = schedule.now_ms + self.plan.chaos_ms
+        if schedule.run(until_ms=until_ms, is_done=self._has_seen_enough):
+            return
+        cluster.trace.say("heal", "no more faults")
+        self.nemesis.heal()
+        cluster.world.is_over = True
+        if self._finish(actors, "a client", HEAL_MS):
+            self._conclude()
+
+    def _set_up(self) -> Script[None]:
+        world, router = self.cluster.world, Router(self.cluster, "set-up", self._stream("set-up"))
+        for name, partitions in self.plan.topics:
+            world.topics[name] = yield from self._create(router, name, partitions)
+        router.hang_up()
+
+    def _create(self, router: Router, name: str, partitions: int) -> Script[TopicFacts]:
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=self.plan.replication_factor,
+            configs=[
+                CreatableTopicConfig(name=key, value=value)
+                for key, value in self.plan.topic_settings
+            ],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=1_000)
+        while True:
+            reply = yield from router.ask_anybody(request, _CREATE_VERSION, timeout_ms=1_500)
+            if isinstance(reply, Answer):
+                error = reply.body.topics[0].error_code
+                self.cluster.world.counted[f"CreateTopics: {error.name}"] += 1
+                if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    break
+            yield Pause(_RETRY_MS)
+        asked = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+        )
+        while True:
+            reply = yield from router.ask_anybody(asked, _METADATA_VERSION, timeout_ms=500)
+            if isinstance(reply, Answer) and len(reply.body.topics[0].partitions) == partitions:
+                # Version 9 has no topic ids; nothing in this workload asks by id.
+                return TopicFacts(name, name, reply.body.topics[0].topic_id, partitions, "ack")
+            yield Pause(_RETRY_MS)
+
+    def _actors(self) -> list[Script[None]]:
+        cluster, plan, pause_ms = self.cluster, self.plan, self.plan.pause_ms
+        scripts = [
+            sender(cluster, self._stream(f"sender {n}"), pause_ms=pause_ms)
+            for n in range(plan.producers)
+        ]
+        scripts += [
+            plain_sender(cluster, self._stream(f"plain {n}"), pause_ms=pause_ms)
+            for n in range(plan.plain_producers)
+        ]
+        scripts += [
+            reader(cluster, self._stream(f"reader {n}"), pause_ms=pause_ms)
+            for n in range(plan.readers)
+        ]
+        scripts += [
+            prober(cluster, self._stream(f"prober {n}"), pause_ms=2 * pause_ms)
+            for n in range(plan.probers)
+        ]
+        scripts += [
+            committer(cluster, self._stream(f"committer {n}"), group=GROUP, pause_ms=2 * pause_ms)
+            for n in range(plan.committers)
+        ]
+        return scripts
+
+    # --- after the last fault -------------------------------------------------------------------
+
+    def _conclude(self) -> None:
+        schedule, world = self.cluster.schedule, self.cluster.world
+        if not self._finish([schedule.start(self._settle())], "the cluster's recovery", HEAL_MS):
+            return
+        if not self._finish([schedule.start(self._write())], "the last write", HEAL_MS):
+            return
+        if not self._finish([schedule.start(self._read())], "the last reading", HEAL_MS):
+            return
+        if self.plan.committers and not self._finish(
+            [schedule.start(self._commit())], "the last commit", HEAL_MS
+        ):
+            return
+        tps = [tp for facts in world.topics.values() for tp in facts.tps()]
+        self.cluster.history.add(0, "info", "final_reads", value=tps)
+        if not self._finish([schedule.start(self._settle())], "the last replication", HEAL_MS):
+            return
+        world.findings += self.invariants.check_convergence()
+
+    def _settle(self) -> Script[None]:
+        """Until all nodes serve and every partition has its leader and all its replicas."""
+        while self.invariants.unsettled() is not None:
+            yield Pause(_RETRY_MS)
+
+    def _write(self) -> Script[None]:
+        """A batch to every partition, which must be acknowledged."""
+        random, world = self._stream("last write"), self.cluster.world
+        one = Sender(world, Router(self.cluster, "last", random), random, 0)
+        one.proc = world.history.new_process()
+        while not (yield from one.identify()):
+            yield Pause(_RETRY_MS)
+        for facts in world.topics.values():
+            for partition in range(facts.partitions):
+                yield from one.deliver(one.batches(facts, partition, count=1))
+        one.router.hang_up()
+
+    def _read(self) -> Script[None]:
+        """Every partition from its beginning to its end, from its leader."""
+        world = self.cluster.world
+        one = Reader(self.cluster, self._stream("last read"), list(world.topics.values()))
+        for tp in one.positions:
+            while True:
+                is_answered = yield from one.poll(tp, max_wait_ms=0)
+                if is_answered and 0 <= one.watermarks[tp] <= one.positions[tp]:
+                    break
+                yield Pause(0.0 if is_answered else _RETRY_MS)
+        one.hang_up()
+
+    def _commit(self) -> Script[None]:
+        """The group must take a commit and tell it."""
+        world, random = self.cluster.world, self._stream("last commit")
+        register = Register(self.cluster, random, GROUP)
+        while not (yield from register.commit(offset_commit.sample(random, world, group=GROUP))):
+            yield Pause(_RETRY_MS)
+        for facts in world.topics.values():
+            for partition in range(facts.partitions):
+                plan = FetchOffsetPlan(GROUP, facts, partition, version=8)
+                while not (yield from register.fetch(plan)):
+                    yield Pause(_RETRY_MS)
+        register.hang_up()
+
+    # --- time ----------------------------------------------------------------------------------
+
+    def _finish(self, scripts: list[Promise[bool]], what: str, patience_ms: float) -> bool:
+        """Let time pass until the scripts have ended."""
+        schedule = self.cluster.schedule
+        is_ended = schedule.run(
+            until_ms=schedule.now_ms + patience_ms,
+            is_done=lambda: all(one.is_kept for one in scripts) or self._has_seen_enough(),
+        )
+        if not is_ended:
+            why = self.invariants.unsettled() or "all nodes believe they serve"
+            text = f"{what} did not come to an end: {why}"
+            self.cluster.world.findings.append(Finding("liveness", text))
+        return is_ended and not self._has_seen_enough()
+
+    def _has_seen_enough(self) -> bool:
+        return len(self.cluster.world.findings) > MAX_FINDINGS
+
+    def _stream(self, concern: str) -> Random:
+        return self.cluster.stream(concern)
+
+
+def run_cluster_seed(seed: int, options: RunOptions) -> Outcome:
+    """Run one seed and judge it. The same seed and options give the same outcome, always."""
+    outcome = Outcome(seed, options)
+    run = ClusterRun(seed, options)
+    cluster = run.cluster
+    try:
+        run.run()
+    except NODE_FAILURES as failure:
+        where = "".join(traceback.format_exception(failure)[-4:])
+        outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
+    outcome.findings += cluster.world.findings
+    findings, counters = check_history(cluster.history.entries, is_replicated=True)
+    outcome.findings += findings
+    outcome.trace_hash = cluster.trace.digest()
+    outcome.counters = _counters(run) + counters
+    outcome.events = list(cluster.trace.lines)
+    outcome.history = cluster.history.entries
+    return outcome
+
+
+def _counters(run: ClusterRun) -> Counter[str]:
+    cluster = run.cluster
+    counters: Counter[str] = Counter()
+    for kind, count in run.nemesis.counted.items():
+        counters[f"fault: {kind}"] += count
+    for host in cluster.hosts.values():
+        for counted in (host.disk.faults.counted, host.counted):
+            for kind, count in counted.items():
+                counters[f"struck: {kind}"] += count
+        counters["steps"] += host.steps
+        counters["lives"] += host.lives
+    for kind, count in cluster.network.faults.counted.items():
+        counters[f"struck: {kind}"] += count
+    for kind, count in cluster.world.counted.items():
+        counters[f"answer: {kind}"] += count
+    counters["history entries"] = len(cluster.history.entries)
+    counters["acknowledged"] = sum(
+        entry.type == "ok" and entry.f == "send" for entry in cluster.history.entries
+    )
+    return counters

@@ -1,0 +1,124 @@
+"""Heartbeats: who is alive, who is fenced, and who may go."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.controller_driver import SESSION_MS, ControllerDriver
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_LEADER, NodeId
+
+ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+
+
+@pytest.fixture
+def driver() -> ControllerDriver:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3)
+    return driver
+
+
+def fenced(driver: ControllerDriver) -> list[int]:
+    return [node_id for node_id, node in driver.image.nodes.items() if node.is_fenced]
+
+
+def test_a_silent_node_is_fenced_when_its_session_is_over(driver: ControllerDriver) -> None:
+    driver.advance(SESSION_MS - 500, alive=(1, 2))
+    assert fenced(driver) == []
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_the_deadline_is_the_first_session_to_end(driver: ControllerDriver) -> None:
+    driver.advance(1000, alive=(1, 2))
+    assert driver.controller.next_deadline() == SESSION_MS
+    driver.advance(SESSION_MS, alive=(1, 2))
+    assert driver.controller.next_deadline() == driver.now_ms + SESSION_MS
+
+
+def test_all_sessions_may_end_at_once(driver: ControllerDriver) -> None:
+    driver.create()
+    driver.advance(SESSION_MS)
+    assert fenced(driver) == [ONE, TWO, THREE]
+    assert driver.state().leader == NO_LEADER
+
+
+def test_a_new_controller_gives_everybody_a_full_session(driver: ControllerDriver) -> None:
+    driver.advance(SESSION_MS - 500, alive=(1, 2))
+    driver.fail_over()
+    driver.advance(SESSION_MS - 500, alive=(1, 2))
+    assert fenced(driver) == []
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_a_node_heard_of_again_is_let_in(driver: ControllerDriver) -> None:
+    driver.advance(SESSION_MS, alive=(1, 2))
+    assert not driver.beat(3).is_fenced
+    assert fenced(driver) == []
+
+
+@pytest.mark.parametrize("epoch", [-1, 0, 2, 77])
+def test_a_stale_broker_epoch_is_refused_and_keeps_nobody_alive(
+    driver: ControllerDriver, epoch: int
+) -> None:
+    driver.advance(SESSION_MS - 500, alive=(1, 2))
+    assert driver.beat(3, epoch=epoch).error is ErrorCode.STALE_BROKER_EPOCH
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_a_node_may_ask_to_be_fenced(driver: ControllerDriver) -> None:
+    driver.create()
+    outcome = driver.beat(1, wants_fence=True)
+    assert outcome.is_fenced
+    assert driver.state().leader == TWO
+    assert driver.beat(1, wants_fence=True).is_fenced
+
+
+def test_leaders_move_before_a_node_may_go(driver: ControllerDriver) -> None:
+    driver.create()
+    outcome = driver.beat(1, wants_shutdown=True)
+    assert (outcome.is_fenced, outcome.should_shut_down) == (False, False)
+    assert driver.state().leader == TWO
+    assert ONE not in driver.state().isr
+    assert not driver.beat(1, wants_shutdown=True).should_shut_down
+    driver.beat(2)
+    assert not driver.beat(1, wants_shutdown=True).should_shut_down
+    driver.beat(3)
+    outcome = driver.beat(1, wants_shutdown=True)
+    assert (outcome.is_fenced, outcome.should_shut_down) == (True, True)
+    assert fenced(driver) == [ONE]
+
+
+def test_a_node_that_is_away_keeps_nobody_from_going(driver: ControllerDriver) -> None:
+    driver.beat(3, wants_fence=True)
+    driver.beat(1, wants_shutdown=True)
+    driver.beat(2)
+    assert driver.beat(1, wants_shutdown=True).should_shut_down
+
+
+def test_a_fenced_node_may_go_at_once(driver: ControllerDriver) -> None:
+    driver.beat(1, wants_fence=True)
+    assert driver.beat(1, wants_shutdown=True).should_shut_down
+
+
+def test_a_node_that_shuts_down_gets_nothing_new(driver: ControllerDriver) -> None:
+    driver.beat(1, wants_shutdown=True)
+    driver.create()
+    assert (driver.state().leader, driver.state().isr) == (TWO, (TWO, THREE))
+    assert driver.alter_isr(2, 3, 1).error is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_a_node_that_went_cleanly_may_come_back_at_once(driver: ControllerDriver) -> None:
+    epoch = driver.epochs[ONE]
+    driver.beat(1, wants_shutdown=True)
+    outcome = driver.register(1, previous_epoch=epoch)
+    assert outcome.error is ErrorCode.NONE
+    assert not driver.beat(1).is_fenced
+    assert not driver.image.nodes[ONE].is_shutting_down
+
+
+def test_what_is_known_of_sessions_can_be_printed(driver: ControllerDriver) -> None:
+    described = driver.controller.describe()
+    assert [row["node_id"] for row in described["sessions"]] == [1, 2, 3]  # type: ignore[attr-defined]
