@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 OLDEST = 17
 PACKAGE = "openjdk-17-jre-headless"

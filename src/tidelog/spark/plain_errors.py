@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")

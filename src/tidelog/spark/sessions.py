@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 from tidelog.spark.java import find_java
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 _SIMPLE: dict[str, type[T.DataType]] = {
     "null": T.NullType,

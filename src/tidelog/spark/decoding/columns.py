@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from tidelog.spark.decoding import avro, protobuf
 from tidelog.spark.decoding.framing import HEADER_BYTES, unframe, without_message_path
 from tidelog.spark.decoding.registry import Registry, avro_schemas, descriptor_sets
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 from pyspark.sql import types as T
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 _PACKAGE = "google.protobuf."
 _WRAPPERS = tuple(

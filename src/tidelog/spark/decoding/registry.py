@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidelog.spark.failure import PipelineError
+from tidelog.spark.errors import PipelineError
 
 Registry = Mapping[int, Any] | str | Path
 """As people give it."""

@@ -1,0 +1,1 @@
+"""Whole jobs on Spark: what `tidelog spark …` runs, one file each."""
