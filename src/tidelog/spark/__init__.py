@@ -11,7 +11,7 @@
 - `source.py` (driver), `planner.py` (pure), `reader.py` and `sink.py` (executors) are
   `format("tidelog")`.
 - `jobs/` are whole jobs: what `tidelog spark …` runs. `tiers.py` reads archive and live tail as one.
-- `decoding/` turns JSON, Avro and Protobuf into typed columns; `pipelines/` is a thin layer over
+- `values/` turns JSON, Avro and Protobuf into typed columns; `pipelines/` is a thin layer over
   Spark's declarative pipelines.
 
 Knows `client`, `wire` and `model` of ours. Importing the package imports no pyspark: a name does
@@ -23,13 +23,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog.spark.decoding import decode
+    from tidelog.spark.values import decode
     from tidelog.spark.sessions import session
     from tidelog.spark.tiers import topic
 
 __all__ = ["decode", "session", "topic"]
 
-_HOMES = {"decode": "decoding", "session": "sessions", "topic": "tiers"}
+_HOMES = {"decode": "values", "session": "sessions", "topic": "tiers"}
 """No module has the name of a function here: importing it would put it in the function's place."""
 
 
