@@ -1,5 +1,5 @@
-"""How Spark finds `format("tidelog")`: it imports every top-level module named `pyspark_*` and takes
-its `DefaultSource`. Kept light, since each session does so."""
+"""How Spark finds `format("tidelog")`: it imports every top-level module named `pyspark_*` and
+takes its `DefaultSource`. Kept light, since each session does so."""
 
 from __future__ import annotations
 

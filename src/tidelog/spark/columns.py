@@ -23,6 +23,7 @@ COLUMNS: dict[str, str] = {
 SIMPLE_TYPES: dict[str, str] = {**COLUMNS, "offset": "bigint"}
 """The same as Spark writes them itself."""
 
+
 def all_columns(*, include_headers: bool) -> tuple[str, ...]:
     return tuple(name for name in COLUMNS if include_headers or name != HEADERS)
 

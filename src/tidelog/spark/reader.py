@@ -23,10 +23,10 @@ from tidelog.model.ids import TopicPartition
 from tidelog.spark import losses
 from tidelog.spark.cluster import Cluster
 from tidelog.spark.connection import BrokerConnection
-from tidelog.spark.decoding import Aborted, Target, decode, scan
 from tidelog.spark.errors import DataLoss, NoBroker, StaleView, refusal
 from tidelog.spark.options import SourceOptions, connect
 from tidelog.spark.planner import OffsetRange, Split
+from tidelog.spark.record_decoding import Aborted, Target, decode, scan
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.wire.schema import NO_UUID

@@ -115,9 +115,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     for each in schema.fields:
         expected = SIMPLE_TYPES.get(each.name)
         if expected is None:
-            raise OptionError(
-                f"a topic has no column {each.name!r}; it has {', '.join(COLUMNS)}"
-            )
+            raise OptionError(f"a topic has no column {each.name!r}; it has {', '.join(COLUMNS)}")
         if each.dataType.simpleString() != expected:
             raise OptionError(
                 f"column {each.name} is {COLUMNS[each.name]}, not {each.dataType.simpleString()}: "

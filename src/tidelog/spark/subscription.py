@@ -8,8 +8,8 @@ from tidelog.model.ids import TopicPartition
 from tidelog.spark import losses
 from tidelog.spark.cluster import EARLIEST, LATEST, Cluster, TopicView, no_topic
 from tidelog.spark.errors import DataLoss, OptionError, UnknownTopic
-from tidelog.spark.options import Boundary, SourceOptions
 from tidelog.spark.option_values import PartitionNumbers
+from tidelog.spark.options import Boundary, SourceOptions
 from tidelog.spark.planner import OffsetRange
 
 Offsets = dict[TopicPartition, int]
@@ -99,9 +99,7 @@ def _by_time(
             "set startingOffsetsByTimestampStrategy to latest to begin at its end"
         )
     ends = cluster.latest(missing, is_committed=options.is_committed)
-    return {
-        place: ends[place] if offset is None else offset for place, offset in found.items()
-    }
+    return {place: ends[place] if offset is None else offset for place, offset in found.items()}
 
 
 def _numbers(
@@ -126,7 +124,9 @@ def _numbers(
     return {place: given[place] for place in partitions}
 
 
-def plan_batch(cluster: Cluster, options: SourceOptions) -> tuple[list[OffsetRange], dict[str, str]]:
+def plan_batch(
+    cluster: Cluster, options: SourceOptions
+) -> tuple[list[OffsetRange], dict[str, str]]:
     """The ranges of a batch query as of now, and the ids of their topics."""
     assert options.starting is not None
     assert options.ending is not None
@@ -139,9 +139,7 @@ def plan_batch(cluster: Cluster, options: SourceOptions) -> tuple[list[OffsetRan
     return checked, {name: view.topic_id for name, view in topics.items()}
 
 
-def clamp(
-    cluster: Cluster, options: SourceOptions, ranges: list[OffsetRange]
-) -> list[OffsetRange]:
+def clamp(cluster: Cluster, options: SourceOptions, ranges: list[OffsetRange]) -> list[OffsetRange]:
     """The part of each range that exists; the rest is a `DataLoss`, unless that is allowed."""
     filled = [each for each in ranges if each.count > 0]
     places = [each.place for each in filled]

@@ -1,9 +1,9 @@
 """The bytes of a fetch to Arrow record batches.
 
 Batches are scanned by their headers, checked (CRC), decompressed where they must be, and decoded by
-the kernel in groups of bounded size: whatever a broker sends, a task holds one group of decompressed
-records at a time. Control batches are left out, and with `read_committed` those of aborted
-transactions.
+the kernel in groups of bounded size: whatever a broker sends, a task holds one group of
+decompressed records at a time. Control batches are left out, and with `read_committed` those of
+aborted transactions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
-from tidelog.spark import decoding_kernel as kernel
+from tidelog.spark import record_decoding_kernel as kernel
 from tidelog.spark.arrow_columns import ARROW_TYPES, HEADER_FIELDS, arrow_schema
 from tidelog.spark.columns import HEADERS
 from tidelog.spark.errors import CorruptData
