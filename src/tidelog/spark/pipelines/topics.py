@@ -31,7 +31,7 @@ def from_topic(
     from pyspark import pipelines
     from pyspark.sql import SparkSession
 
-    from tidelog.spark.values import decode
+    from tidelog.spark.decoding import decode
     from tidelog.spark.pipelines.project import table_name
 
     servers = bootstrap_of(bootstrap)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from tidelog.spark.values import avro, protobuf
-from tidelog.spark.values.framing import HEADER_BYTES, unframe, without_message_path
-from tidelog.spark.values.registry import Registry, avro_schemas, descriptor_sets
+from tidelog.spark.decoding import avro, protobuf
+from tidelog.spark.decoding.framing import HEADER_BYTES, unframe, without_message_path
+from tidelog.spark.decoding.registry import Registry, avro_schemas, descriptor_sets
 from tidelog.spark.errors import PipelineError
 
 if TYPE_CHECKING:
