@@ -82,7 +82,7 @@ def run(
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    from grpc import RpcError
+    from grpc import RpcError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     return (PySparkException, RpcError)
@@ -95,7 +95,7 @@ def _server(
     """A client's session on a server of our own, or on the one `address` names."""
     if is_connect_address(address):
         with speaking_plainly():
-            yield session(address, **configuration)  # type: ignore[misc]
+            yield session(address, **dict[str, Any](configuration))  # type: ignore[misc]
         return
     project.state.mkdir(exist_ok=True)
     settings = {**_server_settings(project), **configuration}

@@ -1,0 +1,5 @@
+"""placeholder until the lake arrives."""
+
+import typer
+
+app = typer.Typer()
