@@ -40,15 +40,16 @@ def from_topic(
     servers = bootstrap_of(bootstrap)
     given = {"startingOffsets": "earliest", **(options or {})}
     is_decoded = schema is not None or bool(decoding)
-    fields = shape_of(format, schema=schema, **decoding).fieldNames() if is_decoded else []
+    shape = shape_of(format, schema=schema, **decoding) if is_decoded else None
+    known = shape if format == "json" else schema
 
     def read() -> DataFrame:
         stream = SparkSession.active().readStream.format("tidelog")
         stream = stream.option("kafka.bootstrap.servers", servers).option("subscribe", topic)
         records = stream.options(**given).load()
-        if not is_decoded:
+        if shape is None:
             return records
-        return flattened(decode(records, format, schema=schema, **decoding), fields)
+        return flattened(decode(records, format, schema=known, **decoding), shape.fieldNames())
 
     pipelines.temporary_view(name=view or table_name(topic))(read)
 
