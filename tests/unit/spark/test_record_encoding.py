@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
+
 from tidelog.spark.arrow_columns import arrow_schema
-from tidelog.spark.columns import all_columns
 from tidelog.spark.errors import PipelineError
 from tidelog.spark.record_encoding import (
     RUN_WITHOUT_KEY,
