@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tidelog.client.errors import ClientError
+from tidelog.spark.errors import PipelineError
 
 
-class LakeError(ClientError):
+class LakeError(PipelineError):
     """The message is a sentence for the user, complete in itself."""
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from deltalake.transaction import AddAction
@@ -106,7 +107,7 @@ def overlaps(files: Sequence[OffsetFile]) -> list[tuple[OffsetFile, OffsetFile]]
     ordered = in_order(files)
     return [
         (one, other)
-        for one, other in zip(ordered, ordered[1:], strict=False)
+        for one, other in pairwise(ordered)
         if one.partition == other.partition and other.first < one.next_offset
     ]
 

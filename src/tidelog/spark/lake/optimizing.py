@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog.spark.lake.files import OffsetFile, in_order
-from tidelog.spark.lake.writing import TARGET_FILE_BYTES, OffsetRange, write_range
+from tidelog.spark.lake.writing import TARGET_FILE_BYTES, write_range
+from tidelog.spark.planner import OffsetRange
 
 _READ_ROWS = 16_384
 """Rows decoded at once: of the largest records that is still little beside a row group."""
@@ -42,7 +43,7 @@ def rewrite_run(
 ) -> Iterator[OffsetFile]:
     """The files that can stand for `run`. The target is an estimate: what was compressed in small
     pieces is smaller in large ones, so one file comes out, seldom two."""
-    wanted = OffsetRange(run[0].partition, run[0].first, run[-1].next_offset)
+    wanted = OffsetRange("", run[0].partition, run[0].first, run[-1].next_offset)
     return write_range(table, wanted, stored_batches(table, run), target_bytes=2 * target_bytes)
 
 

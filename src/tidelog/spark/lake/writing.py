@@ -9,10 +9,11 @@ visible with the driver's commit.
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,24 +22,20 @@ import pyarrow.parquet as pq
 
 from tidelog.spark.lake.files import OffsetFile, file_name
 from tidelog.spark.lake.schema import FILE_SCHEMA, as_file_batch
+from tidelog.spark.planner import OffsetRange
 
 ROW_GROUP_BYTES = 32 * 1024 * 1024
 """What a task holds before it writes; a record of the largest size comes on top."""
 
 TARGET_FILE_BYTES = 128 * 1024 * 1024
 
+UNFINISHED = "_tidelog/unfinished"
+UNFINISHED_AGE_S = 3600.0
+"""A file nobody has written to for so long has lost its writer."""
+
 _REPETITIVE = ["topic", "timestampType"]
 """Columns worth a dictionary. Keys and values seldom repeat: looking for it costs a third of the
 time and gains nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets `first` to `next_offset` (not included) of one partition."""
-
-    partition: int
-    first: int
-    next_offset: int
 
 
 def write_range(
@@ -54,7 +51,7 @@ def write_range(
     Together they cover the range exactly; a range without records has no file.
     """
     open_file: _OpenFile | None = None
-    first = wanted.first
+    first = wanted.start
     try:
         for batch in batches:
             if not batch.num_rows:
@@ -68,10 +65,19 @@ def write_range(
             open_file.write(as_file_batch(batch))
         if open_file is not None:
             last, open_file = open_file, None
-            yield last.finish(next_offset=wanted.next_offset)
+            yield last.finish(next_offset=wanted.end)
     finally:
         if open_file is not None:
             open_file.discard()
+
+
+def clear_unfinished(table: Path) -> None:
+    """Remove what killed tasks left. A young one may be in work: an optimize run's, say."""
+    too_old_s = time.time() - UNFINISHED_AGE_S
+    for path in (table / UNFINISHED).glob("*.parquet"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < too_old_s:
+                path.unlink()
 
 
 class _OpenFile:
@@ -80,7 +86,7 @@ class _OpenFile:
     def __init__(self, table: Path, partition: int, first: int, *, compression: str) -> None:
         self._table = table
         self._unique = uuid.uuid4().hex
-        unfinished = table / "_tidelog" / "unfinished"
+        unfinished = table / UNFINISHED
         unfinished.mkdir(parents=True, exist_ok=True)
         self._path = unfinished / f"{self._unique}.parquet"
         self._file = OffsetFile("", partition, first, first, rows=0, size=0)

@@ -12,7 +12,9 @@ from tidelog.spark.lake.schema import TABLE_SCHEMA
 SOME_TIME_US = 1_700_000_000_000_000
 
 
-def batch_of(offsets: Sequence[int], *, partition: int = 0, value_bytes: int = 10) -> pa.RecordBatch:
+def batch_of(
+    offsets: Sequence[int], *, partition: int = 0, value_bytes: int = 10
+) -> pa.RecordBatch:
     count = len(offsets)
     columns = [
         [f"k{offset}".encode() for offset in offsets],

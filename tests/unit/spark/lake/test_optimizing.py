@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.spark.lake.lake_rows import a_file, batches_of
 
 from tidelog.spark.lake.optimizing import plan_runs, rewrite_run
-from tidelog.spark.lake.writing import OffsetRange, write_range
+from tidelog.spark.lake.writing import write_range
+from tidelog.spark.planner import OffsetRange
 
 
 def test_neighbours_are_joined_up_to_the_target_size() -> None:
@@ -56,7 +57,7 @@ def test_every_run_is_one_unbroken_range_within_the_target(
 def test_a_rewritten_run_has_the_same_rows_in_order(tmp_path: Path) -> None:
     offsets = [offset for offset in range(3000) if offset % 7]
     batches = batches_of(offsets, at_once=300)
-    run = list(write_range(tmp_path, OffsetRange(2, 0, 3000), batches, target_bytes=1))
+    run = list(write_range(tmp_path, OffsetRange("orders", 2, 0, 3000), batches, target_bytes=1))
     assert len(run) > 3
     (joined,) = rewrite_run(tmp_path, run)
     assert (joined.first, joined.next_offset, joined.rows) == (0, 3000, len(offsets))
