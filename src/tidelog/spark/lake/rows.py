@@ -5,6 +5,7 @@ The list is one version of the table; what is committed later is not in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from tidelog.spark.lake.schema import COLUMNS, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_PATTERN_SIGNS = re.compile(r"[\\\[\]{}*?,]")
 
 
 def archived_rows(
@@ -30,7 +33,12 @@ def archived_rows(
     root = table.path.resolve()
     return (
         spark.read.schema(spark_schema())
-        .option("basePath", root.as_uri())
-        .parquet(*((root / file.path).as_uri() for file in chosen))
+        .option("basePath", f"file://{root}")
+        .parquet(*(_taken_literally(f"file://{root / file.path}") for file in chosen))
         .select(*columns)
     )
+
+
+def _taken_literally(path: str) -> str:
+    """Spark takes a path for a pattern; a directory may have any name."""
+    return _PATTERN_SIGNS.sub(r"\\\g<0>", path)

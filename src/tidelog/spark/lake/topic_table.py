@@ -40,7 +40,7 @@ class TopicTable:
         configuration = table.metadata().configuration
         if _TOPIC not in configuration:
             raise LakeError(f"{path} is a Delta table, but none that Tidelog made of a topic")
-        self.kind: Kind = configuration[_KIND]
+        self.kind: Kind = "latest" if configuration[_KIND] == "latest" else "archive"
         self.topic: str = configuration[_TOPIC]
         self.topic_id: str = configuration[_TOPIC_ID]
 
@@ -66,6 +66,10 @@ class TopicTable:
     def batch_id(self) -> int:
         """How many batches were committed."""
         return self._table.transaction_version(_QUERY) or 0
+
+    def sizes(self) -> list[int]:
+        """Bytes of each visible file."""
+        return pa.table(self._table.get_add_actions())["size_bytes"].to_pylist()  # type: ignore[no-any-return]
 
     def check_topic(self, topic: str, topic_id: str) -> None:
         """`OtherTopic` unless the lake is of this very topic: names come back, ids do not.
