@@ -80,9 +80,7 @@ def _archive(name: str, lake: str | Path | None, *, is_needed: bool) -> ArchiveT
         return None
 
 
-def _starts(
-    table: ArchiveTable, name: str, bootstrap: str, *, on_loss: OnLoss
-) -> dict[int, int]:
+def _starts(table: ArchiveTable, name: str, bootstrap: str, *, on_loss: OnLoss) -> dict[int, int]:
     """Where the log takes over, for each partition the topic has now."""
     with Cluster(bootstrap) as cluster:
         view = cluster.topic(name)

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from tidelog.spark.reader import read_split
 
 from tidelog.spark.jobs.tasks import Answer
 from tidelog.spark.lake.schema import COLUMNS
 from tidelog.spark.lake.writing import write_range
 from tidelog.spark.options import SourceOptions
 from tidelog.spark.planner import Split
+from tidelog.spark.reader import read_split
 
 READ_COLUMNS = tuple(name for name in COLUMNS if name != "partition")
 

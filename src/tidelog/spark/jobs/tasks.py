@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tidelog.spark.errors import NoBroker, PipelineError
+from tidelog.spark.errors import DataLoss, NoBroker, PipelineError
 from tidelog.spark.lake.errors import DiskFull, LakeError, TaskFailed
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ _SPARK_ANSWER = "number long, answer string"
 _UNKNOWN_PARALLELISM = 8
 """Tasks a batch is cut into where Spark Connect does not tell how many can run at once."""
 
-_REASONS: dict[str, type[PipelineError]] = {"full": DiskFull, "away": NoBroker, "other": LakeError}
+_REASONS: dict[str, type[PipelineError]] = {
+    "full": DiskFull,
+    "away": NoBroker,
+    "lost": DataLoss,
+    "other": LakeError,
+}
 
 
 def run_tasks(
@@ -81,6 +86,8 @@ def _answer(work: Callable[[Item], Answer], item: Item) -> Answer:
         return work(item)
     except NoBroker as error:
         return {"failed": "away", "reason": str(error)}
+    except DataLoss as error:
+        return {"failed": "lost", "reason": str(error)}
     except PipelineError as error:
         return {"failed": "other", "reason": str(error)}
     except OSError as error:

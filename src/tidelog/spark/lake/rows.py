@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.spark.lake.archive_table import ArchiveTable
 from tidelog.spark.lake.files import OffsetFile
+from tidelog.spark.lake.latest_table import LATEST_SCHEMA, LatestTable
 from tidelog.spark.lake.schema import COLUMNS, spark_schema
 
 if TYPE_CHECKING:
@@ -37,6 +38,15 @@ def archived_rows(
         .parquet(*(_taken_literally(f"file://{root / file.path}") for file in chosen))
         .select(*columns)
     )
+
+
+def latest_rows(spark: SparkSession, table: LatestTable) -> DataFrame:
+    """All rows of this version of a table of latest values."""
+    schema = spark_schema(LATEST_SCHEMA.names)
+    paths = [_taken_literally(f"file://{table.path.resolve() / path}") for path in table.paths()]
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*paths)
 
 
 def _taken_literally(path: str) -> str:

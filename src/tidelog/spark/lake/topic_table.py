@@ -69,7 +69,11 @@ class TopicTable:
 
     def sizes(self) -> list[int]:
         """Bytes of each visible file."""
-        return pa.table(self._table.get_add_actions())["size_bytes"].to_pylist()  # type: ignore[no-any-return]
+        return list(pa.table(self._table.get_add_actions())["size_bytes"].to_pylist())
+
+    def paths(self) -> list[str]:
+        """Of each visible file, relative to the table."""
+        return sorted(pa.table(self._table.get_add_actions())["path"].to_pylist())
 
     def check_topic(self, topic: str, topic_id: str) -> None:
         """`OtherTopic` unless the lake is of this very topic: names come back, ids do not.
