@@ -34,6 +34,7 @@ NOUNS = (
     Noun("produce", "Send records from lines, a file or a generator.", "Use"),
     Noun("consume", "Read records from anywhere in a topic, or as a group.", "Use"),
     Noun("group", "See who reads what and how far behind; move offsets.", "Use"),
+    Noun("spark", "Query, archive, replay and transform topics on Spark.", "Use"),
     Noun("config", "Explain, show and change settings.", "Use"),
     Noun("dump", "Look into log files, with no broker running.", "Look inside"),
     Noun("bench", "Measure throughput and latency on this machine.", "Look inside"),
@@ -156,8 +157,9 @@ def _expected_failures() -> tuple[type[Exception], ...]:
     """Asked for only when something has failed: `--help` need not import librdkafka for it."""
     from tidelog.cli.failure import CommandFailed
     from tidelog.client.errors import ClientError
+    from tidelog.spark.errors import PipelineError
 
-    return (CommandFailed, ClientError)
+    return (CommandFailed, ClientError, PipelineError)
 
 
 def _usage_message(error: Any) -> str:

@@ -1,5 +1,6 @@
-"""Whole jobs: what `tidelog spark …` runs, each a class or function that takes a Spark session.
+"""Whole jobs on Spark: what `tidelog spark …` runs, one file each.
 
-A job's driver plans offset ranges and commits; its tasks move the records. Only short manifests
-pass through Spark (`tasks.py`). Each can be killed at any moment and started again.
+Those that follow a topic into a lake (`archive.py`, `table.py`) share their loop, `follower.py`: the
+driver plans offset ranges and commits, tasks move the records, and only short manifests pass
+through Spark (`tasks.py`). Each can be killed at any moment and started again.
 """
