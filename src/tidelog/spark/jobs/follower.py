@@ -113,6 +113,8 @@ class Follower:
         self._cluster = Cluster(following.bootstrap, timeout_s=_BROKER_PATIENCE_S)
         self._parallelism = parallelism(spark)
         self._lock = only_driver(following.table)
+        self.stop = Event()
+        """Set it, from any thread or signal handler, to end the job after its current batch."""
 
     def __enter__(self) -> Self:
         """`UnknownTopic` before anything is made; `LakeInUse` if another driver is at work."""
@@ -138,7 +140,7 @@ class Follower:
         ends = self._ends()
         failures = 0
         is_done = False
-        while not is_done:
+        while not is_done and not self.stop.is_set():
             try:
                 is_done = self._batch(ends)
                 failures = 0
@@ -149,7 +151,7 @@ class Follower:
                     raise
                 self._listener.on_trouble(f"{error}; the batch is done again")
 
-    def follow(self, every_s: float, stop: Event) -> None:
+    def follow(self, every_s: float) -> None:
         """Until `stop`: catch up, wait, catch up. A broker or a worker that is away is waited for;
         what would fail again in the same way is raised."""
         while True:
@@ -159,7 +161,7 @@ class Follower:
             except (NoBroker, TaskFailed) as error:
                 self._listener.on_trouble(f"{error}; trying again")
                 pause_s = min(every_s, _LONGEST_PAUSE_S)
-            if stop.wait(pause_s):
+            if self.stop.wait(pause_s):
                 return
 
     def _ends(self) -> dict[TopicPartition, int]:
