@@ -177,7 +177,9 @@ def test_a_broker_that_was_away_is_waited_for(
     options = ArchiveOptions(topic, tmp_path / "lake", node.bootstrap)
     lake = Lake(spark, options)
     rows: list[int] = []
-    with archive(spark, options, Listener(on_batch=lambda done: rows.append(done.moved.rows))) as job:
+    with archive(
+        spark, options, Listener(on_batch=lambda done: rows.append(done.moved.rows))
+    ) as job:
         following = threading.Thread(target=job.follow, args=(0.2,))
         following.start()
         try:
