@@ -207,6 +207,20 @@ class Cluster:
         """How far the group has read; without the partitions for which it said nothing."""
         return group_offsets.committed(self, group, partitions)
 
+    def serves(self, api_keys: Iterable[int]) -> bool:
+        """Whether brokers serve all of these APIs, by the one that answers first."""
+
+        def ask() -> bool:
+            for address in self._seeds:
+                try:
+                    line = self.line_to(address)
+                except (OSError, DecodeError):
+                    continue
+                return all(line.serves(key) for key in api_keys)
+            raise StaleView("no broker accepts connections")
+
+        return self.retrying("what it serves", ask)
+
     # --- asking -------------------------------------------------------------------------------
 
     def leader_of(self, place: TopicPartition) -> int:
@@ -261,7 +275,8 @@ class Cluster:
         if line is None:
             line = BrokerConnection(
                 address,
-                timeout_s=min(self.timeout_s, _CONNECT_TIMEOUT_S),
+                connect_timeout_s=min(self.timeout_s, _CONNECT_TIMEOUT_S),
+                timeout_s=self.timeout_s,
                 client_id=self._client_id,
             )
             self._lines[address] = line

@@ -13,6 +13,10 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+BYTES = "Array(uint8, 1, 'C', True)"
+INTS = "Array(int32, 1, 'C', True)"
+"""Types of arrays that are only read: those of others, such as Arrow's, can't be written to."""
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

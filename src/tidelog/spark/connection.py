@@ -45,14 +45,17 @@ class _Question(NamedTuple):
 class BrokerConnection:
     """Connected and greeted when made. One request may be under way at a time."""
 
-    def __init__(self, address: Address, *, timeout_s: float, client_id: str) -> None:
+    def __init__(
+        self, address: Address, *, connect_timeout_s: float, timeout_s: float, client_id: str
+    ) -> None:
         self.address = address
         self._client_id = client_id
         self._correlation_id = 0
         self._under_way: _Question | None = None
         self._throttled_until_s = 0.0
-        self._socket = socket.create_connection(address, timeout=timeout_s)
+        self._socket = socket.create_connection(address, timeout=connect_timeout_s)
         try:
+            self._socket.settimeout(timeout_s)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._served = self._negotiate()
         except BaseException:

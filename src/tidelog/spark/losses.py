@@ -26,6 +26,8 @@ def sentence(gone: Sequence[OffsetRange], cause: str) -> str:
 
 
 def _words(gone: OffsetRange) -> str:
+    if gone.count == 0:
+        return f"all from offset {gone.start} on of {gone.topic}-{gone.partition}"
     if gone.count == 1:
         return f"offset {gone.start} of {gone.topic}-{gone.partition}"
     return f"offsets {gone.start} to {gone.end - 1} of {gone.topic}-{gone.partition}"

@@ -71,8 +71,6 @@ class Scanned(NamedTuple):
 def scan(records: memoryview, target: Target) -> Scanned:
     """Find the batches. Their contents are not looked at yet, so the next fetch can be sent."""
     data = np.frombuffer(records, dtype=np.uint8)
-    if not data.flags.writeable:
-        data = data.copy()
     rows = np.empty((len(data) // HEADER_BYTES, kernel.BATCH_FIELDS), dtype=np.int64)
     count = kernel.scan_batches(data, rows)
     if count < 0:
@@ -91,7 +89,7 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """Arrow batches of the wanted records, none of them empty."""
     group = _Group()
-    view = memoryview(scanned.data)
+    view = scanned.data.data
     for row in _wanted(scanned, view, target, aborted):
         batch = view[row[kernel.POSITION] : row[kernel.POSITION] + row[kernel.SIZE]]
         _check(batch, row, target)
@@ -185,8 +183,6 @@ class _Group:
             return
         whole = self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)
         data = np.frombuffer(whole, dtype=np.uint8)
-        if not data.flags.writeable:
-            data = data.copy()
         made = _arrow_batch(data, np.array(self._sections, dtype=np.int64), target)
         self._parts.clear()
         self._sections.clear()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.spark.compiling import compiled, inlined
+from tidelog.spark.compiling import BYTES, compiled, inlined
 
 Ints = Any
 Bytes = Any
@@ -62,7 +62,7 @@ def read_big_endian(data: Bytes, position: int, size: int) -> int:
     return value
 
 
-@compiled("int64(uint8[::1], int64[:, ::1])")
+@compiled(f"int64({BYTES}, int64[:, ::1])")
 def scan_batches(data: Bytes, rows: Ints) -> int:
     """The header of each whole batch into a row; how many there are. What is cut off at the end of
     an answer comes again with the next fetch."""
@@ -149,7 +149,7 @@ def put_blob(
 
 
 @compiled(
-    "int64(uint8[::1], int64[:, ::1], int64, int64, int64, int64[::1], int64[::1], int32[::1],"
+    f"int64({BYTES}, int64[:, ::1], int64, int64, int64, int64[::1], int64[::1], int32[::1],"
     " int32[::1], uint8[::1], uint8[::1], int32[::1], uint8[::1], uint8[::1], int64[:, ::1],"
     " int64[::1])"
 )
@@ -221,7 +221,7 @@ def decode_sections(
 
 
 @compiled(
-    "int64(uint8[::1], int64[:, ::1], int64, int32[::1], uint8[::1], int32[::1], uint8[::1],"
+    f"int64({BYTES}, int64[:, ::1], int64, int32[::1], uint8[::1], int32[::1], uint8[::1],"
     " int32[::1], uint8[::1], uint8[::1], int64[::1])"
 )
 def decode_headers(

@@ -15,6 +15,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     InputPartition,
 )
 
@@ -66,6 +68,18 @@ class TidelogSource(DataSource):
         with plainly():
             options = SourceOptions.parse(self.options).for_stream()
             return TidelogStreamReader(options, columns_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from tidelog.spark.sink import TidelogWriter, checked_sink
+
+        with plainly():
+            return TidelogWriter(checked_sink(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from tidelog.spark.sink import TidelogStreamWriter, checked_sink
+
+        with plainly():
+            return TidelogStreamWriter(checked_sink(self.options, schema, overwrite=overwrite))
 
 
 class TidelogReader(DataSourceReader):
