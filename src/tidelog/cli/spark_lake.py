@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidelog.cli.names import topic_names
 from tidelog.cli.options import AsJson, Bootstrap, TopicName, named
 from tidelog.cli.output import aside, duration_text, emit_json, people, plural, size_text
 from tidelog.cli.spark_options import Conf, Master, spark_session
-from tidelog.cli.spark_progress import FollowReport, ending_with_signals, hours, seconds
+from tidelog.cli.spark_progress import (
+    FollowReport,
+    ReplayReport,
+    ending_with_signals,
+    hours,
+    moment_us,
+    seconds,
+)
 from tidelog.client.connection import DEFAULT_BOOTSTRAP, Connection
 
 if TYPE_CHECKING:
@@ -142,6 +150,72 @@ def table(
 
     report = FollowReport(topic, to, verb="merged", as_json=as_json)
     _follow(job, report, bootstrap, every_s, master, conf)
+
+
+@app.command(
+    epilog="Example: `tidelog spark replay ./lake/orders --topic orders.v2 --from 2026-01-01`\n\n"
+    "From the log: `tidelog spark replay orders --topic orders.v2`"
+)
+def replay(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A table of the lake (a path), or a topic.")
+    ],
+    topic: Annotated[
+        str,
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Where to; made with the source's partitions if it is not there.",
+            autocompletion=topic_names,
+            callback=named,
+        ),
+    ],
+    since: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Not before: 2026-01-01, 2026-01-31T12:00."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Before that time.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Begin anew, also if it was replayed before.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    source_bootstrap: Annotated[
+        str | None,
+        typer.Option("--from-bootstrap", metavar="HOST:PORT", help="The source topic's cluster."),
+    ] = None,
+    master: Master = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write archived records, or a range of a log, into a topic.
+
+    Key, value, headers, timestamp, partition and order are kept. It may be killed and started
+    again: it goes on where it was, as long as nobody else writes to the topic.
+    """
+    since_us, until_us = (
+        moment_us(since, option="--from"),
+        moment_us(until, option="--to"),
+    )
+    is_lake = "/" in source or Path(source).is_dir()
+    Connection(bootstrap).probe()
+    report = ReplayReport(source, topic, as_json=as_json)
+    with spark_session(master, conf) as spark, report:
+        from tidelog.spark.jobs import replay as jobs
+        from tidelog.spark.jobs.replay_source import Period
+
+        options = jobs.ReplayOptions(
+            Path(source) if is_lake else source,
+            topic,
+            bootstrap,
+            source_bootstrap=source_bootstrap,
+            period=Period(since_us, until_us),
+            is_anew=again,
+        )
+        jobs.replay(spark, options, on_turn=report.on_turn, on_trouble=report.on_trouble)
+    report.summarize()
 
 
 @app.command(

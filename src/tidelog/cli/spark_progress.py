@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,6 +20,7 @@ from tidelog.cli.output import aside, duration_text, people, plural, size_text
 
 if TYPE_CHECKING:
     from tidelog.spark.jobs.follower import BatchDone
+    from tidelog.spark.jobs.replay import TurnDone
 
 _DURATION = re.compile(r"(\d{1,9})(s|m|h|d)")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -39,6 +41,19 @@ def seconds(text: str | None, *, option: str) -> float | None:
 def hours(text: str, *, option: str) -> int:
     """The same in hours, rounded up."""
     return -(-int(seconds(text, option=option) or 0) // 3600)
+
+
+def moment_us(text: str | None, *, option: str) -> int | None:
+    """A time of the command line, in microseconds since 1970. Not "so long ago": a job that is
+    started again must mean the same time."""
+    if text is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000) * 1000
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"must be a time as 2026-01-31 or 2026-01-31T12:00: not {text!r}", param_hint=option
+        ) from None
 
 
 class FollowReport:
@@ -128,6 +143,67 @@ class FollowReport:
             "lag": self._lag or 0,
             "next_offsets": {str(each): self._cuts[each] for each in sorted(self._cuts)},
         }
+
+
+class ReplayReport:
+    """The progress of a replay, in the same way."""
+
+    def __init__(self, source: str, topic: str, *, as_json: bool) -> None:
+        self._source = source
+        self._topic = topic
+        self._as_json = as_json
+        self._console = aside()
+        self._status = self._console.status("replaying")
+        self._began_s = time.monotonic()
+        self._records = self._data_bytes = 0
+
+    def __enter__(self) -> Self:
+        self._began_s = time.monotonic()
+        self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._status.stop()
+
+    def on_trouble(self, reason: str) -> None:
+        self._console.print(reason, style="yellow")
+
+    def on_turn(self, done: TurnDone) -> None:
+        self._records += done.records
+        self._data_bytes += done.data_bytes
+        rate = done.data_bytes / max(done.seconds, 0.001) / 1e6
+        if self._as_json:
+            _json_line({"records": self._records, "megabytes_per_second": round(rate, 1)})
+        elif done.records:
+            self._console.print(f"{plural(self._records, 'record')} replayed, {rate:.1f} MB/s")
+
+    def summarize(self) -> None:
+        took_s = time.monotonic() - self._began_s
+        if self._as_json:
+            _json_line(
+                {
+                    "done": True,
+                    "source": self._source,
+                    "topic": self._topic,
+                    "records": self._records,
+                    "data_bytes": self._data_bytes,
+                    "seconds": round(took_s, 3),
+                }
+            )
+        elif self._records:
+            people().print(
+                f"{plural(self._records, 'record')} of {self._source} replayed into "
+                f"{self._topic} in {duration_text(took_s)}"
+            )
+        else:
+            people().print(
+                f"nothing to replay: {self._topic} has all of {self._source} (--again begins anew)"
+            )
 
 
 def _json_line(row: dict[str, Any]) -> None:
