@@ -1,4 +1,4 @@
-"""What the commands on Spark share: where it runs, its settings, and a session that ends with them."""
+"""What the commands on Spark share: where it runs, its settings, a session that ends with them."""
 
 from __future__ import annotations
 

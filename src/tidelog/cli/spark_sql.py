@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -79,7 +79,9 @@ def sql(
     text = _query_text(query, file)
     wanted = Format.JSON if as_json else format
     if wanted is Format.PARQUET and to is None:
-        raise typer.BadParameter("Parquet is no text: say where to with --to", param_hint="--format")
+        raise typer.BadParameter(
+            "Parquet is no text: say where to with --to", param_hint="--format"
+        )
     from tidelog.spark.sessions import need_packages
 
     need_packages()
@@ -134,9 +136,7 @@ def _show(result: DataFrame, out: IO[str]) -> None:
     with aside().status("computing"):
         rows = result.take(SHOWN_ROWS + 1)
     numeric = ("int", "bigint", "smallint", "tinyint", "double", "float", "decimal")
-    names = [
-        f"#{name}" if kind.startswith(numeric) else f"~{name}" for name, kind in result.dtypes
-    ]
+    names = [f"#{name}" if kind.startswith(numeric) else f"~{name}" for name, kind in result.dtypes]
     made = add_rows(table(*names), ([_cell(each) for each in row] for row in rows[:SHOWN_ROWS]))
     console = people()
     console.file = out
@@ -183,7 +183,7 @@ def _text(value: Any) -> str:
         except UnicodeDecodeError:
             return base64.b64encode(value).decode()
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="milliseconds" if value.microsecond else "seconds")
+        return _moment(value).replace("T", " ").removesuffix("Z")
     if isinstance(value, dict | list | tuple):
         return json.dumps(plain_value(value), ensure_ascii=False)
     return str(value)
@@ -197,6 +197,14 @@ def plain_value(value: Any) -> Any:
         return {_text(name): plain_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
-    if isinstance(value, Decimal | date | bytes | bytearray):
-        return value.isoformat() if isinstance(value, date) else _text(value)
-    return value
+    if isinstance(value, datetime):
+        return _moment(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return _text(value) if isinstance(value, Decimal | bytes | bytearray) else value
+
+
+def _moment(value: datetime) -> str:
+    """Spark gives timestamps in this machine's zone; results are the same everywhere."""
+    exact = value.astimezone(UTC).replace(tzinfo=None)
+    return exact.isoformat(timespec="milliseconds" if exact.microsecond else "seconds") + "Z"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TopicTables:
-    """Finds topics by name. The list of topics is asked for once, when a name is first looked up."""
+    """Finds topics by name, in the cluster and, with a lake, in the archive too."""
 
     def __init__(self, bootstrap: str, *, lake: Path | None = None, is_raw: bool = False) -> None:
         self._connection = Connection(bootstrap)

@@ -24,7 +24,14 @@ _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] ?")
 _STATE = re.compile(r"\s*SQLSTATE: \w{5}\b;?")
 _PLACE = re.compile(r";?\s*\(?line (?P<line>\d+),? pos (?P<position>\d+)\)?;?\s*$")
 _NOT_ONE_OF_OURS = re.compile(r"^(?:org|java|scala|py4j)\.[\w.$]+(?:Exception|Error): ")
-_ENDS = ("\n\tat ", "\n\nJVM stacktrace", "\nJVM stacktrace", "\n\n== ", "\n== SQL", "\nDriver stack")
+_ENDS = (
+    "\n\tat ",
+    "\n\nJVM stacktrace",
+    "\nJVM stacktrace",
+    "\n\n== ",
+    "\n== SQL",
+    "\nDriver stack",
+)
 _PLAN = re.compile(r"^\s*(?:'|\+- |:- |!|Project|Filter|Aggregate|Sort|Relation)")
 _LONGEST = 600
 _DEEPEST = 20

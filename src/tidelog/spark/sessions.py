@@ -79,9 +79,7 @@ def need_packages() -> None:
     """`SparkMissing` unless the extra is installed."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise SparkMissing(
-            f'the pipeline needs {", ".join(missing)}: pip install "tidelog[spark]"'
-        )
+        raise SparkMissing(f'the pipeline needs {", ".join(missing)}: pip install "tidelog[spark]"')
 
 
 def is_connect_address(address: str) -> bool:

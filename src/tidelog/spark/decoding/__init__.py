@@ -11,6 +11,6 @@ A row that can't be decoded has null for its data and a sentence in `error`, or 
 
 from __future__ import annotations
 
-from tidelog.spark.decoding.columns import decode
+from tidelog.spark.decoding.columns import decode, shape_of
 
-__all__ = ["decode"]
+__all__ = ["decode", "shape_of"]

@@ -63,7 +63,9 @@ def _reader(writer: str, wanted: str | None) -> Callable[[bytes], Any]:
     import fastavro
 
     written = fastavro.parse_schema(json.loads(writer))
-    asked = None if wanted is None or wanted == writer else fastavro.parse_schema(json.loads(wanted))
+    asked = (
+        None if wanted is None or wanted == writer else fastavro.parse_schema(json.loads(wanted))
+    )
     shape = spark_type(json.loads(wanted or writer))
 
     def read(payload: bytes) -> Any:

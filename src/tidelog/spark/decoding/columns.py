@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import arrow_udf
 
 from tidelog.spark.decoding import avro, protobuf
 from tidelog.spark.decoding.framing import HEADER_BYTES, unframe, without_message_path
@@ -54,22 +55,22 @@ def decode(
     `framed` (implied by `registry`) takes the schema registry's framing off. A row that can't be
     decoded has null data and says why in `error`; with `mode="failfast"` it ends the query.
     """
-    if format not in FORMATS:
-        raise PipelineError(f"unknown format {format!r}: known are {', '.join(FORMATS)}")
     if mode not in MODES:
         raise PipelineError(f"unknown mode {mode!r}: known are {', '.join(MODES)}")
-    may_fail = mode == "failfast"
+    shape = shape_of(
+        format, schema=schema, message=message, descriptors=descriptors, registry=registry
+    )
+    source = F.col(column)
     is_framed = framed or registry is not None
+    may_fail = mode == "failfast"
     if format == "json":
-        decoded = _json(F.col(column), schema, is_framed=is_framed, may_fail=may_fail)
+        decoded = _json(source, shape, is_framed=is_framed, may_fail=may_fail)
     elif format == "avro":
-        decoded = _avro(F.col(column), schema, registry, is_framed=is_framed, may_fail=may_fail)
+        read = _avro(schema, registry, is_framed=is_framed)
+        decoded = _by_python(source, shape, read, may_fail=may_fail)
     else:
-        name, files = protobuf.message_and_set(message, descriptors)
-        by_id = {} if registry is None else descriptor_sets(registry)
-        decoded = _protobuf(
-            F.col(column), name, files, by_id, is_framed=is_framed, may_fail=may_fail
-        )
+        read = _protobuf(message, descriptors, registry, is_framed=is_framed)
+        decoded = _by_python(source, shape, read, may_fail=may_fail)
     made = df.withColumn("__decoded", decoded)
     return (
         made.withColumn(into, F.col("__decoded.data"))
@@ -78,11 +79,29 @@ def decode(
     )
 
 
-def _json(value: Column, schema: Any, *, is_framed: bool, may_fail: bool) -> Column:
-    """Spark's own parser; it keeps what it could not read, which is how a bad row is known."""
+def shape_of(
+    format: str,
+    *,
+    schema: Any = None,
+    message: Any = None,
+    descriptors: bytes | str | Path | None = None,
+    registry: Registry | None = None,
+    **_others: Any,
+) -> T.StructType:
+    """The type of the struct that `decode` makes with the same arguments."""
+    if format not in FORMATS:
+        raise PipelineError(f"unknown format {format!r}: known are {', '.join(FORMATS)}")
+    if format == "avro":
+        return avro.spark_type(_asked(schema, registry))
+    if format == "protobuf":
+        return protobuf.spark_type(*protobuf.message_and_set(message, descriptors))
     if schema is None:
         raise PipelineError('JSON needs a schema, such as schema="city string, cents long"')
-    shape = schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
+    return schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
+
+
+def _json(value: Column, shape: T.StructType, *, is_framed: bool, may_fail: bool) -> Column:
+    """Spark's own parser; it keeps what it could not read, which is how a bad row is known."""
     payload = F.substring(value, HEADER_BYTES + 1, 2**31 - 1) if is_framed else value
     text = payload.cast("string")
     if may_fail:
@@ -101,16 +120,19 @@ def _json(value: Column, schema: Any, *, is_framed: bool, may_fail: bool) -> Col
     )
 
 
-def _avro(
-    value: Column, schema: Any, registry: Registry | None, *, is_framed: bool, may_fail: bool
-) -> Column:
-    by_id = {} if registry is None else avro_schemas(registry)
-    if schema is None and not by_id:
+def _asked(schema: Any, registry: Registry | None) -> Any:
+    """The newest of the registry, unless a schema is asked for: ids only grow."""
+    if schema is not None:
+        return schema
+    if registry is None:
         raise PipelineError("Avro needs a schema, or a registry that has them by id")
-    asked = by_id[max(by_id)] if schema is None else schema
-    """The newest of the registry, unless one is asked for: the ids only grow."""
-    shape = avro.spark_type(asked)
-    wanted = avro.schema_text(asked)
+    by_id = avro_schemas(registry)
+    return by_id[max(by_id)]
+
+
+def _avro(schema: Any, registry: Registry | None, *, is_framed: bool) -> Read:
+    by_id = {} if registry is None else avro_schemas(registry)
+    wanted = avro.schema_text(_asked(schema, registry))
     written = {number: avro.schema_text(each) for number, each in by_id.items()}
 
     def read(record: bytes) -> Any:
@@ -121,32 +143,31 @@ def _avro(
             raise ValueError(f"the registry has no schema {number}")
         return avro.reader(written.get(number, wanted), wanted)(payload)
 
-    return _by_python(value, shape, read, may_fail=may_fail)
+    return read
 
 
 def _protobuf(
-    value: Column,
-    name: str,
-    files: bytes,
-    by_id: dict[int, bytes],
+    message: Any,
+    descriptors: bytes | str | Path | None,
+    registry: Registry | None,
     *,
     is_framed: bool,
-    may_fail: bool,
-) -> Column:
+) -> Read:
     """Protobuf's own rules make any version of a message readable as any other, so the id only
     has to be known."""
-    shape = protobuf.spark_type(name, files)
+    name, files = protobuf.message_and_set(message, descriptors)
+    known = () if registry is None else tuple(descriptor_sets(registry))
 
     def read(record: bytes) -> Any:
         if not is_framed:
             return protobuf.reader(name, files)(record)
         number, rest = unframe(record)
-        if by_id and number not in by_id:
+        if known and number not in known:
             raise ValueError(f"the registry has no schema {number}")
         _path, payload = without_message_path(rest)
         return protobuf.reader(name, files)(payload)
 
-    return _by_python(value, shape, read, may_fail=may_fail)
+    return read
 
 
 def _by_python(value: Column, shape: T.StructType, read: Read, *, may_fail: bool) -> Column:
@@ -157,7 +178,7 @@ def _by_python(value: Column, shape: T.StructType, read: Read, *, may_fail: bool
         return decoded_batch(values, shape, read, may_fail=may_fail)
 
     decoded.__annotations__ = {}
-    return F.arrow_udf(decoded, both)(value)  # type: ignore[call-overload, no-any-return]
+    return arrow_udf(decoded, both)(value)  # type: ignore[call-overload, no-any-return]
 
 
 def decoded_batch(values: Any, shape: T.StructType, read: Read, *, may_fail: bool) -> Any:

@@ -5,7 +5,8 @@ The message is given as its compiled class, or as a descriptor set (`protoc --in
 travels with the job, so that executors need no generated module.
 
 A field without presence has its default when absent, as Protobuf says; one with presence is null.
-Enums are their names, `Timestamp` a timestamp, the wrapper types their values, uint64 a decimal(20).
+Enums are their names, `Timestamp` is a timestamp, the wrapper types are their values, and uint64 a
+decimal(20).
 """
 
 from __future__ import annotations

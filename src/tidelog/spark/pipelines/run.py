@@ -12,9 +12,11 @@ one run at a time may open; and a run is one pass over what is there (`available
 
 from __future__ import annotations
 
+import io
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,8 +26,6 @@ from tidelog.spark.plain_errors import plain, speaking_plainly
 from tidelog.spark.sessions import is_connect_address, session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 DEFAULT_MASTER = "local[2]"
@@ -55,44 +55,56 @@ class Wish:
     is_dry: bool = False
 
 
+EVERYTHING_NEW = Wish()
+OnFlow = Callable[[str, str], None]
+
+
 def run(
     project: Project,
-    wish: Wish = Wish(),  # noqa: B008 (frozen)
+    wish: Wish = EVERYTHING_NEW,
     *,
     master: str | None = None,
     java_log: IO[bytes] | None = None,
-    on_flow: Callable[[str, str], None] = lambda name, state: None,
+    on_flow: OnFlow = lambda name, state: None,
 ) -> Outcome:
     """Run the pipeline once over all that is new; `on_flow(name, state)` as it goes."""
-    from pyspark.pipelines.cli import load_pipeline_spec
+    with serving(project, master, java_log) as spark:
+        return run_on(spark, project, wish, on_flow=on_flow)
 
-    with speaking_plainly():
-        spec = load_pipeline_spec(project.spec_path)
-    address = master or DEFAULT_MASTER
-    with _server(project, address, spec.configuration, java_log) as spark:
-        outcome = Outcome()
-        try:
-            for message, details in _events(spark, project, spec, wish):
-                _note(outcome, message, details, on_flow)
-        except _spark_errors() as error:
-            raise PipelineError(_why(outcome, plain(error))) from error
+
+def run_on(
+    spark: ConnectSession,
+    project: Project,
+    wish: Wish = EVERYTHING_NEW,
+    *,
+    on_flow: OnFlow = lambda name, state: None,
+) -> Outcome:
+    """The same on a server that is there already."""
+    outcome = Outcome()
+    try:
+        for message in _events(spark, project, wish):
+            _note(outcome, message, on_flow)
+    except _spark_errors() as error:
+        raise PipelineError(_why(outcome, plain(error))) from error
     if outcome.failed:
         raise PipelineError(_why(outcome, f"flow {outcome.failed[0]} failed"))
     return outcome
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    from grpc import RpcError
+    from grpc import RpcError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     return (PySparkException, RpcError)
 
 
 @contextmanager
-def _server(
-    project: Project, address: str, configuration: Mapping[str, str], java_log: IO[bytes] | None
+def serving(
+    project: Project, master: str | None = None, java_log: IO[bytes] | None = None
 ) -> Iterator[ConnectSession]:
-    """A client's session on a server of our own, or on the one `address` names."""
+    """A client's session on a server of our own, or on the one that `master` names."""
+    address = master or DEFAULT_MASTER
+    configuration: dict[str, Any] = dict(_spec(project).configuration)
     if is_connect_address(address):
         with speaking_plainly():
             yield session(address, **configuration)  # type: ignore[misc]
@@ -109,6 +121,13 @@ def _server(
     finally:
         client.stop()
         classic.stop()
+
+
+def _spec(project: Project) -> Any:
+    from pyspark.pipelines.cli import load_pipeline_spec
+
+    with speaking_plainly():
+        return load_pipeline_spec(project.spec_path)
 
 
 def _server_settings(project: Project) -> dict[str, str]:
@@ -130,8 +149,6 @@ def _server_settings(project: Project) -> dict[str, str]:
 
 
 def _client_of(classic: Any, configuration: Mapping[str, str]) -> ConnectSession:
-    import os
-
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     service = "org.apache.spark.sql.connect.service.SparkConnectService$"
@@ -147,9 +164,7 @@ def _client_of(classic: Any, configuration: Mapping[str, str]) -> ConnectSession
     return builder.config("spark.sql.connect.serverStacktrace.enabled", "false").getOrCreate()
 
 
-def _events(
-    spark: ConnectSession, project: Project, spec: Any, wish: Wish
-) -> Iterator[tuple[str, str]]:
+def _events(spark: ConnectSession, project: Project, wish: Wish) -> Iterator[str]:
     """Hand the definitions to Spark, start the run, and give what it tells of it."""
     from pyspark.pipelines.cli import register_definitions
     from pyspark.pipelines.spark_connect_graph_element_registry import (
@@ -157,6 +172,7 @@ def _events(
     )
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
 
+    spec = _spec(project)
     session: Any = spark
     graph = create_dataflow_graph(
         session,
@@ -178,22 +194,17 @@ def _events(
     )
     for result in told:
         if "pipeline_event_result" in result:
-            yield result["pipeline_event_result"].event.message, ""
+            yield result["pipeline_event_result"].event.message
 
 
 @contextmanager
 def _silent_standard_output() -> Iterator[None]:
     """Spark tells each file it loads; standard output is for results."""
-    import contextlib
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()):
+    with redirect_stdout(io.StringIO()):
         yield
 
 
-def _note(
-    outcome: Outcome, message: str, details: str, on_flow: Callable[[str, str], None]
-) -> None:
+def _note(outcome: Outcome, message: str, on_flow: OnFlow) -> None:
     match = _FLOW.match(message)
     if match is None:
         if "FAILED" in message or "Error" in message:

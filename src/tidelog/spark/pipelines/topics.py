@@ -10,6 +10,9 @@ from tidelog.client.connection import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "error")
+"""What a decoded view has beside the fields."""
+
 
 def from_topic(
     topic: str,
@@ -31,34 +34,40 @@ def from_topic(
     from pyspark import pipelines
     from pyspark.sql import SparkSession
 
-    from tidelog.spark.decoding import decode
+    from tidelog.spark.decoding import decode, shape_of
     from tidelog.spark.pipelines.project import table_name
 
     servers = bootstrap_of(bootstrap)
     given = {"startingOffsets": "earliest", **(options or {})}
+    is_decoded = schema is not None or bool(decoding)
+    shape = shape_of(format, schema=schema, **decoding) if is_decoded else None
+    known = shape if format == "json" else schema
 
     def read() -> DataFrame:
         stream = SparkSession.active().readStream.format("tidelog")
         stream = stream.option("kafka.bootstrap.servers", servers).option("subscribe", topic)
         records = stream.options(**given).load()
-        if schema is None and not decoding:
+        if shape is None:
             return records
-        return flattened(decode(records, format, schema=schema, **decoding))
+        return flattened(decode(records, format, schema=known, **decoding), shape.fieldNames())
 
     pipelines.temporary_view(name=view or table_name(topic))(read)
 
 
-def flattened(decoded: DataFrame) -> DataFrame:
-    """The fields of `data` beside the record's own columns."""
+def flattened(decoded: DataFrame, fields: list[str]) -> DataFrame:
+    """The fields of `data` beside the record's own columns. Spark lets no pipeline ask a frame for
+    its columns, so they are known beforehand."""
     from pyspark.sql import functions as F
 
-    shape: Any = decoded.schema["data"].dataType
-    fields = shape.fieldNames()
-    rest = [name for name in decoded.columns if name != "data"]
     return decoded.select(
-        *(F.col(f"data.`{name}`").alias(name) for name in fields),
-        *(F.col(name).alias(f"_{name}" if name in fields else name) for name in rest),
+        *(F.col(f"data.{_quoted(name)}").alias(name) for name in fields),
+        *(F.col(name).alias(f"_{name}" if name in fields else name) for name in RECORD_COLUMNS),
     )
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace("`", "``")
+    return f"`{doubled}`"
 
 
 def to_topic(
@@ -66,13 +75,14 @@ def to_topic(
     table: str,
     *,
     key: str | None = None,
+    as_is: bool = False,
     bootstrap: str | None = None,
     options: dict[str, str] | None = None,
 ) -> None:
     """Send every row of the streaming view or table `table` to the topic.
 
-    Rows with a column `value` go as they are (with `key`, `headers` and `partition` if they have
-    them); all others as JSON, keyed by the column `key`.
+    As JSON, keyed by the column `key`; or `as_is`: then the row has a column `value`, and may have
+    `key`, `headers` and `partition`.
     """
     from pyspark import pipelines
     from pyspark.sql import SparkSession
@@ -86,17 +96,16 @@ def to_topic(
     )
 
     def send() -> DataFrame:
-        return as_records(SparkSession.active().readStream.table(table), key)
+        rows = SparkSession.active().readStream.table(table)
+        return rows if as_is else as_json(rows, key)
 
     pipelines.append_flow(target=sink, name=f"{table}_to_{table_name(topic)}")(send)
 
 
-def as_records(rows: DataFrame, key: str | None) -> DataFrame:
+def as_json(rows: DataFrame, key: str | None) -> DataFrame:
     """Rows as the sink takes them."""
     from pyspark.sql import functions as F
 
-    if "value" in rows.columns:
-        return rows
     value = F.to_json(F.struct("*")).cast("binary").alias("value")
     if key is None:
         return rows.select(value)

@@ -1,5 +1,5 @@
 -- What can be read goes on.
-CREATE TEMPORARY VIEW ${table}_good AS
+CREATE STREAMING TABLE ${table}_good AS
 SELECT ${columns}
 FROM STREAM(${table})
 WHERE error IS NULL;
