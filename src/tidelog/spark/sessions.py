@@ -126,7 +126,7 @@ def _start(
     conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
     streams = {} if java_log is None else {"stdout": java_log, "stderr": java_log}
     try:
-        gateway = launch_gateway(conf, popen_kwargs=streams)
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
     except PySparkRuntimeError as error:
         raise PipelineError(f"Spark did not start: {_last_words(java_log, error)}") from error

@@ -80,7 +80,9 @@ def readable(records: DataFrame, guessed: Guess) -> DataFrame:
     from pyspark.sql import functions as F
 
     columns = records.columns
-    texts = {name: F.col(name).cast("string") for name in ("key", "value") if name in columns}
+    texts: dict[str, Column] = {
+        name: F.col(name).cast("string") for name in ("key", "value") if name in columns
+    }
     made: list[Column] = [texts.get(name, F.col(name)).alias(name) for name in columns]
     if guessed.fields:
         made.append(F.from_json(texts["value"], guessed.ddl).alias("data"))

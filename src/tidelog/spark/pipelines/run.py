@@ -92,7 +92,7 @@ def run_on(
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    from grpc import RpcError  # type: ignore[import-untyped]
+    from grpc import RpcError
     from pyspark.errors import PySparkException
 
     return (PySparkException, RpcError)
