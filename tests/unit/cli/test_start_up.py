@@ -17,6 +17,25 @@ def test_serve_imports_nothing_it_does_not_need() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_commands_on_spark_are_listed_without_loading_it() -> None:
+    code = (
+        "import sys, tidelog.cli.spark, tidelog.cli.demo, tidelog.cli.app; "
+        "print([name for name in ('pyspark', 'pyarrow', 'numba', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_without_the_extra_the_commands_on_spark_say_how_to_install_it() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None; from tidelog.cli.main import main; "
+        "sys.exit(main(['spark', 'sql', 'select 1']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == 'error: the pipeline needs pyspark: pip install "tidelog[spark]"\n'
+
+
 def test_the_package_can_be_run_as_a_module() -> None:
     command = [sys.executable, "-m", "tidelog", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
