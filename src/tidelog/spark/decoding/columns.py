@@ -99,7 +99,7 @@ def shape_of(
         raise PipelineError('JSON needs a schema, such as schema="city string, cents long"')
     parsed = schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
     if not isinstance(parsed, T.StructType):
-        raise PipelineError("a JSON schema has fields: schema=\"city string, cents long\"")
+        raise PipelineError('a JSON schema has fields: schema="city string, cents long"')
     return parsed
 
 
