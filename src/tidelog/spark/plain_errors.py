@@ -71,6 +71,8 @@ def speaking_plainly() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise PipelineError(plain(error)) from error
+    except BrokenPipeError:
+        raise
     except ConnectionError as error:
         raise PipelineError("Spark's Java process has gone away: start again") from error
 

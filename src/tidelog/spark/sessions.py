@@ -30,6 +30,7 @@ Value = str | int | float | bool
 DEFAULT_MASTER = "local[*]"
 NEEDED = ("pyspark", "pyarrow", "pandas")
 _LOG_SETTINGS = Path(__file__).with_name("quiet-log4j2.properties")
+JAVA_OPTIONS = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
 
 
 class SparkMissing(PipelineError):
@@ -99,7 +100,7 @@ def spark_settings(conf: dict[str, Value]) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         **given,
     }
 
