@@ -26,7 +26,7 @@ def orders(spark_node: RunningNode) -> str:
     name = "inspected"
     connection = Connection(spark_node.bootstrap)
     admin = Admin(connection)
-    admin.create_topic(name, partitions=2)
+    admin.create_topic(name, partitions=2, settings={"retention.ms": "-1"})
     with Producer(connection) as producer:
         for number in range(90):
             late_ms = 30_000 if number % 10 == 9 and number > 40 else 0

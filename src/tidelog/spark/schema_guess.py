@@ -20,6 +20,8 @@ _ENOUGH = 0.5
 """The share of samples that must be of a format for the topic to be called so: a topic with
 broken records in it is still a topic of the others."""
 
+_RARE = 0.05
+
 Shape = str | list[Any] | dict[str, Any]
 """A type: its name, `[element]`, or the fields of a struct. `"null"` fits everything."""
 
@@ -43,7 +45,7 @@ class Guess:
 def guess(values: Iterable[bytes | None]) -> Guess:
     """The format that at least half of the values have, and its schema."""
     kinds: Counter[str] = Counter()
-    shape: Shape = "null"
+    seen: dict[str, _Seen] = {}
     ids: list[int] = []
     for value in values:
         if value is None:
@@ -51,7 +53,8 @@ def guess(values: Iterable[bytes | None]) -> Guess:
         kind, parsed = _parsed(value)
         kinds[kind] += 1
         if kind == "json":
-            shape = merged(shape, shape_of(parsed))
+            for name, each in parsed.items():
+                seen.setdefault(name, _Seen()).add(shape_of(each))
         elif kind == "framed":
             ids.append(int.from_bytes(value[1:5], "big"))
     sampled = kinds.total()
@@ -60,10 +63,34 @@ def guess(values: Iterable[bytes | None]) -> Guess:
     name, count = kinds.most_common(1)[0]
     if count < sampled * _ENOUGH:
         return Guess("mixed", sampled, count)
-    fields = {}
-    if name == "json" and isinstance(shape, dict):
-        fields = {each: type_text(kind) for each, kind in shape.items()}
+    fields = {each: type_text(found.shape()) for each, found in seen.items()}
+    if name != "json":
+        fields = {}
     return Guess(name, sampled, count, fields, tuple(sorted(set(ids))))
+
+
+class _Seen:
+    """The types met in one field. A kind that is rare beside the others is taken for a mistake in
+    the data: one text among a hundred numbers does not make the field a text."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, Shape] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, shape: Shape) -> None:
+        kind = (
+            "struct" if isinstance(shape, dict) else "array" if isinstance(shape, list) else shape
+        )
+        self._shapes[kind] = merged(self._shapes.get(kind, "null"), shape)
+        self._counts[kind] += kind != "null"
+
+    def shape(self) -> Shape:
+        total = self._counts.total()
+        found: Shape = "null"
+        for kind, count in self._counts.items():
+            if count >= total * _RARE:
+                found = merged(found, self._shapes[kind])
+        return found
 
 
 def _parsed(value: bytes) -> tuple[str, Any]:

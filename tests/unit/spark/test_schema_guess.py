@@ -29,6 +29,15 @@ def test_types_that_do_not_fit_each_other_are_text() -> None:
     assert guess(values({"at": "2026-01-01 10:00"}, {"at": "tomorrow"})).ddl == "at string"
 
 
+def test_a_rare_mistake_does_not_change_a_fields_type() -> None:
+    found = guess(values(*({"cents": number} for number in range(100)), {"cents": "a lot"}))
+    assert found.ddl == "cents bigint"
+
+
+def test_whole_and_broken_numbers_make_a_double_however_rare() -> None:
+    assert guess(values(*({"a": 1} for _ in range(10)), {"a": 2.5})).ddl == "a double"
+
+
 def test_a_struct_within_keeps_its_fields() -> None:
     assert guess(values({"who": {"id": 1, "my name": "x"}})).ddl == (
         "who struct<id:bigint,`my name`:string>"

@@ -79,7 +79,7 @@ def _add_view(find: Find, parts: list[str]) -> str:
     if len(parts) > 1:
         raise PipelineError(f"a topic with a dot in its name needs backquotes: `{name}`")
     rows.createOrReplaceTempView(_quoted(name))
-    return _quoted(name)
+    return name
 
 
 def readable(records: DataFrame, guessed: Guess) -> DataFrame:

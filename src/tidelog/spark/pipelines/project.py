@@ -146,7 +146,7 @@ def defaults(topic: str, fields: Mapping[str, str] | None = None) -> dict[str, s
     names = list(kinds)
     texts = [name for name in names if kinds[name] == "string"]
     times = [name for name in names if kinds[name] == "timestamp"]
-    numbers = [name for name in names[1:] if kinds[name] in ("bigint", "double")]
+    numbers = [name for name in names if kinds[name] in ("bigint", "double")]
     return {
         "topic": topic,
         "table": table_name(topic),
@@ -158,6 +158,8 @@ def defaults(topic: str, fields: Mapping[str, str] | None = None) -> dict[str, s
         "by": _quoted((texts or names)[0]),
         "time": _quoted((times or ["timestamp"])[0]),
         "amount": _quoted((numbers or names)[-1]),
+        "is_amount_good": f"{_quoted(numbers[-1])} > 0" if numbers else "true",
+        "total": f"sum({_quoted(numbers[-1])})" if numbers else "count(*)",
     }
 
 

@@ -4,7 +4,7 @@ FROM STREAM(${table}_good);
 
 -- Totals per minute and ${by}, sent when the minute can't change any more: an hour may be late.
 CREATE TEMPORARY VIEW ${table}_per_minute AS
-SELECT window.start AS minute, ${by}, count(*) AS records, sum(${amount}) AS ${amount}
+SELECT window.start AS minute, ${by}, count(*) AS records, ${total} AS ${amount}
 FROM STREAM(${table}_clean) WATERMARK ${time} DELAY OF INTERVAL 1 HOUR
 GROUP BY window(${time}, '1 minute'), ${by};
 
