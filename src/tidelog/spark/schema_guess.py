@@ -21,6 +21,7 @@ _ENOUGH = 0.5
 broken records in it is still a topic of the others."""
 
 _RARE = 0.05
+_NUMBERS = ("bigint", "double")
 
 Shape = str | list[Any] | dict[str, Any]
 """A type: its name, `[element]`, or the fields of a struct. `"null"` fits everything."""
@@ -78,9 +79,7 @@ class _Seen:
         self._counts: Counter[str] = Counter()
 
     def add(self, shape: Shape) -> None:
-        kind = (
-            "struct" if isinstance(shape, dict) else "array" if isinstance(shape, list) else shape
-        )
+        kind = _kind(shape)
         self._shapes[kind] = merged(self._shapes.get(kind, "null"), shape)
         self._counts[kind] += kind != "null"
 
@@ -91,6 +90,14 @@ class _Seen:
             if count >= total * _RARE:
                 found = merged(found, self._shapes[kind])
         return found
+
+
+def _kind(shape: Shape) -> str:
+    if isinstance(shape, dict):
+        return "struct"
+    if isinstance(shape, list):
+        return "array"
+    return "number" if shape in _NUMBERS else shape
 
 
 def _parsed(value: bytes) -> tuple[str, Any]:
@@ -140,8 +147,7 @@ def merged(one: Shape, other: Shape) -> Shape:
         return both
     if isinstance(one, list) and isinstance(other, list):
         return [merged(one[0], other[0])]
-    numbers = ("bigint", "double")
-    return "double" if one in numbers and other in numbers else "string"
+    return "double" if one in _NUMBERS and other in _NUMBERS else "string"
 
 
 def type_text(shape: Shape) -> str:

@@ -35,7 +35,7 @@ def test_a_rare_mistake_does_not_change_a_fields_type() -> None:
 
 
 def test_whole_and_broken_numbers_make_a_double_however_rare() -> None:
-    assert guess(values(*({"a": 1} for _ in range(10)), {"a": 2.5})).ddl == "a double"
+    assert guess(values(*({"a": 1} for _ in range(100)), {"a": 2.5})).ddl == "a double"
 
 
 def test_a_struct_within_keeps_its_fields() -> None:
