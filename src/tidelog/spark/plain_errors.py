@@ -25,6 +25,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w{5}\b;?")
 _PLACE = re.compile(r";?\s*\(?line (?P<line>\d+),? pos (?P<position>\d+)\)?;?\s*$")
 _NOT_ONE_OF_OURS = re.compile(r"^(?:org|java|scala|py4j)\.[\w.$]+(?:Exception|Error): ")
 _ENDS = (
+    "=== Streaming Query ===",
     "\n\tat ",
     "\n\nJVM stacktrace",
     "\nJVM stacktrace",
@@ -33,6 +34,8 @@ _ENDS = (
     "\nDriver stack",
 )
 _PLAN = re.compile(r"^\s*(?:'|\+- |:- |!|Project|Filter|Aggregate|Sort|Relation)")
+_FLOW = re.compile(r"^Flow \S*?(?P<name>[^.'` ]+)['`]* has FAILED\.\s*Error: ")
+_QUERY = re.compile(r"Query \[id = [^\]]*\] terminated with exception: ")
 _LONGEST = 600
 _DEEPEST = 20
 
@@ -42,7 +45,8 @@ def plain(error: BaseException) -> str:
     text = _message(error)
     if _TRACEBACK in text:
         text = _python_cause(text)
-    text = _NOT_ONE_OF_OURS.sub("", _first_part(text))
+    text = _QUERY.sub("", _FLOW.sub(r"flow \g<name>: ", _first_part(text)))
+    text = _NOT_ONE_OF_OURS.sub("", text)
     text = _CONDITION.sub("", _STATE.sub("", text), count=1)
     place = _PLACE.search(text)
     if place is not None:

@@ -7,6 +7,7 @@ What it sets, and why:
 
 - workers run this very interpreter: Spark's default is whatever `python3` is first on PATH;
 - filters are pushed down to Python sources, which Spark 4.3 leaves off;
+- a Python process may take its time to start: fifteen seconds are not enough on a busy machine;
 - no web page and a quiet log: a failure is an exception, which `plain_errors` makes a sentence.
 """
 
@@ -100,6 +101,7 @@ def spark_settings(conf: dict[str, Value]) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.authenticate.socketTimeout": "120s",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         **given,
     }

@@ -38,6 +38,12 @@ HIDDEN = (
     "SQLSTATE: XXKST"
 )
 
+FLOW = """Flow 'spark_catalog.default.orders_clean' has FAILED.
+Error: Query [id = a, runId = b] terminated with exception: Python worker failed to connect back.
+=== Streaming Query ===
+Identifier: spark_catalog.default.orders_clean [id = a, runId = b]
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "said"),
@@ -49,11 +55,12 @@ HIDDEN = (
         ),
         (PARSING, "Syntax error at or near 'form'. (line 2, character 10)"),
         (TASK, "records 5 to 9 of orders-0 are gone: retention has removed them"),
-        (HIDDEN, "Query [id = a] terminated with exception: there is no topic 'x'"),
+        (HIDDEN, "there is no topic 'x'"),
+        (FLOW, "flow orders_clean: Python worker failed to connect back."),
         ("java.lang.IllegalStateException: it broke\n\tat a.b.C.d(C.java:1)", "it broke"),
         ("a plain sentence", "a plain sentence"),
     ],
-    ids=["analysis", "parsing", "task", "stream", "java", "plain"],
+    ids=["analysis", "parsing", "task", "stream", "flow", "java", "plain"],
 )
 def test_the_sentence_is_found(text: str, said: str) -> None:
     assert plain(RuntimeError(text)) == said

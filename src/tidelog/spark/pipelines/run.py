@@ -36,6 +36,8 @@ _FAILED = ("FAILED", "SKIPPED", "STOPPED")
 _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """Server and client both read it. Without, anybody on this machine could run code as this user."""
 
+_ATTEMPTS = 3
+_TOO_BUSY = "Python worker failed to connect back"
 _IN_USE = "Another instance of Derby"
 
 
@@ -84,16 +86,34 @@ def run_on(
     *,
     on_flow: OnFlow = lambda name, state: None,
 ) -> Outcome:
-    """The same on a server that is there already."""
+    """The same on a server that is there already.
+
+    Spark gives a Python process ten seconds to start, which a machine that is very busy may not
+    keep: then the run is begun again, from where its flows have come to.
+    """
+    for attempts_left in range(_ATTEMPTS - 1, -1, -1):
+        outcome, trouble = _attempt(spark, project, wish, on_flow)
+        if not trouble:
+            return outcome
+        if _TOO_BUSY not in trouble or not attempts_left:
+            raise PipelineError(trouble)
+        wish = Wish(is_dry=wish.is_dry)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(
+    spark: ConnectSession, project: Project, wish: Wish, on_flow: OnFlow
+) -> tuple[Outcome, str]:
+    """What became of the flows, and why it is not what it should be."""
     outcome = Outcome()
     try:
         for message in _events(spark, project, wish):
             _note(outcome, message, on_flow)
     except _spark_errors() as error:
-        raise PipelineError(_why(outcome, plain(error))) from error
+        return outcome, _why(outcome, plain(error))
     if outcome.failed:
-        raise PipelineError(_why(outcome, f"flow {outcome.failed[0]} failed"))
-    return outcome
+        return outcome, _why(outcome, f"flow {outcome.failed[0]} failed")
+    return outcome, ""
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
