@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tidelog.spark import record_decoding
 from tidelog.spark.arrow_columns import arrow_schema
 from tidelog.spark.columns import all_columns
@@ -35,9 +36,7 @@ def batches(draw: st.DrawFn) -> list[bytearray]:
         for _ in range(draw(st.integers(1, 6))):
             offset += draw(st.integers(1, 300))
             timestamp = draw(st.integers(0, 1 << 42))
-            records.append(
-                Record(offset, timestamp, draw(blobs), draw(blobs), draw(headers))
-            )
+            records.append(Record(offset, timestamp, draw(blobs), draw(blobs), draw(headers)))
         codec = draw(st.sampled_from(Compression))
         made.append(encode_batch(records, compression=codec))
     return made

@@ -12,9 +12,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 START = StreamOffsets({A0: 10}, {"a": "1"})
 
 
-def horizon(
-    last: dict[TopicPartition, int], *, topic_id: str = "1", first: int = 0
-) -> Horizon:
+def horizon(last: dict[TopicPartition, int], *, topic_id: str = "1", first: int = 0) -> Horizon:
     ids = {place.topic: topic_id for place in last}
     return Horizon(dict.fromkeys(last, first), last, ids)
 
