@@ -32,13 +32,18 @@ pytestmark = pytest.mark.xdist_group("spark")
 Ranges = list[tuple[int, int, int]]
 
 
-@pytest.fixture
-def ten_and_five(spark_node: RunningNode, topic: str) -> str:
+def fill(node: RunningNode, topic: str) -> str:
     """A topic of two partitions, with ten records and with five."""
-    make_topic(spark_node, topic, partitions=2)
-    produce(spark_node, topic, numbered(10))
-    produce(spark_node, topic, numbered(5), partition=1)
+    make_topic(node, topic, partitions=2)
+    produce(node, topic, numbered(10))
+    produce(node, topic, numbered(5), partition=1)
     return topic
+
+
+@pytest.fixture(scope="module")
+def ten_and_five(spark_node: RunningNode) -> str:
+    """For those who only read it."""
+    return fill(spark_node, "ten-and-five")
 
 
 def ranges(node: RunningNode, topic: str, **more: str) -> Ranges:
@@ -159,17 +164,18 @@ def test_nobody_at_the_address_is_said_after_the_timeout() -> None:
 
 
 def test_deleted_records_are_loss_with_their_exact_range_unless_that_is_allowed(
-    spark_node: RunningNode, ten_and_five: str
+    spark_node: RunningNode, topic: str
 ) -> None:
-    given = options(spark_node, ten_and_five)
+    fill(spark_node, topic)
+    given = options(spark_node, topic)
     before = planned(spark_node, given)
-    Admin(spark_node.bootstrap).delete_records({TopicPartition(ten_and_five, 0): 4})
-    from_zero = given | {"startingOffsets": by_partition(ten_and_five, 1, 0)}
-    words = rf"data loss: offsets 1 to 3 of {ten_and_five}-0: retention or a deletion"
+    Admin(spark_node.bootstrap).delete_records({TopicPartition(topic, 0): 4})
+    from_zero = given | {"startingOffsets": by_partition(topic, 1, 0)}
+    words = rf"data loss: offsets 1 to 3 of {topic}-0: retention or a deletion"
     with pytest.raises(DataLoss, match=words):
         planned(spark_node, from_zero)
     # The same where the records go while tasks already have their splits.
-    with pytest.raises(DataLoss, match=rf"offsets 0 to 3 of {ten_and_five}-0"):
+    with pytest.raises(DataLoss, match=rf"offsets 0 to 3 of {topic}-0"):
         rows_of(given, before)
     allowed = given | {"failOnDataLoss": "false"}
     assert [row["value"] for row in rows_of(allowed, before)] == [
@@ -182,17 +188,18 @@ def test_deleted_records_are_loss_with_their_exact_range_unless_that_is_allowed(
 
 
 def test_a_topic_created_again_while_tasks_read_is_noticed(
-    spark_node: RunningNode, ten_and_five: str
+    spark_node: RunningNode, topic: str
 ) -> None:
-    given = options(spark_node, ten_and_five)
+    fill(spark_node, topic)
+    given = options(spark_node, topic)
     splits = planned(spark_node, given)
     admin = Admin(spark_node.bootstrap)
-    admin.delete_topic(ten_and_five)
-    gone = rf"offsets 0 to 9 of {ten_and_five}-0: the topic was deleted"
+    admin.delete_topic(topic)
+    gone = rf"offsets 0 to 9 of {topic}-0: the topic was deleted"
     with pytest.raises(DataLoss, match=gone + r"\."):
         rows_of(given, splits)
-    make_topic(spark_node, ten_and_five, partitions=2)
-    produce(spark_node, ten_and_five, numbered(20))
+    make_topic(spark_node, topic, partitions=2)
+    produce(spark_node, topic, numbered(20))
     with pytest.raises(DataLoss, match=gone + " and created again"):
         rows_of(given, splits)
     assert rows_of(given | {"failOnDataLoss": "false"}, splits) == []
