@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -18,7 +19,15 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.types import Row, StructType
-from tests.spark.topics import CODECS, consumed, make_topic, numbered, options, produce
+from tests.spark.topics import (
+    CODECS,
+    consumed,
+    make_topic,
+    numbered,
+    options,
+    produce,
+    run_to_end,
+)
 from tests.support.node_process import RunningNode, StartNode
 
 from tidelog.client import Admin
@@ -76,7 +85,7 @@ def test_a_stream_from_topic_to_topic_keeps_every_record(
     for start in (0, 50):
         produce(spark_node, source, numbered(50, start=start))
         given = options(spark_node, source, startingOffsets="earliest", maxOffsetsPerTrigger="20")
-        query = (
+        writing = (
             spark.readStream.format("tidelog")
             .options(**given)
             .load()
@@ -86,9 +95,8 @@ def test_a_stream_from_topic_to_topic_keeps_every_record(
             .option("topic", target)
             .option("checkpointLocation", checkpoint)
             .trigger(availableNow=True)
-            .start()
         )
-        query.awaitTermination()
+        run_to_end(writing.start)
     values = sorted(int(each.value or b"") for each in consumed(spark_node, target))
     assert values == list(range(100))
 
@@ -251,16 +259,14 @@ def test_a_task_knows_its_query_and_its_batch(
     spark: SparkSession, spark_node: RunningNode, topic: str, tmp_path: Path, checkpoint: str
 ) -> None:
     """By names that are Spark's own affair: exactly once will need them."""
-    import cloudpickle
-    from tests.spark import test_sink
-
-    cloudpickle.register_pickle_by_value(test_sink)
+    by_value = cloudpickle.register_pickle_by_value
+    by_value(sys.modules[NotingSink.__module__])  # type: ignore[no-untyped-call]
     spark.dataSource.register(NotingSink)
     make_topic(spark_node, topic)
     produce(spark_node, topic, numbered(4))
     (tmp_path / "notes").mkdir()
     given = options(spark_node, topic, startingOffsets="earliest", maxOffsetsPerTrigger="3")
-    query = (
+    writing = (
         spark.readStream.format("tidelog")
         .options(**given)
         .load()
@@ -269,9 +275,8 @@ def test_a_task_knows_its_query_and_its_batch(
         .option("path", str(tmp_path / "notes"))
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    query = run_to_end(writing.start)
     notes = [json.loads(each.read_text()) for each in sorted((tmp_path / "notes").iterdir())]
     assert [(each["batch"], each["partition"], each["rows"]) for each in notes] == [
         ("0", 0, 3),

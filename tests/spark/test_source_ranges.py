@@ -207,12 +207,13 @@ def test_a_topic_created_again_while_tasks_read_is_noticed(
 
 def test_gaps_from_compaction_are_no_loss(start_node: StartNode, tmp_path: Path) -> None:
     node = start_node(tmp_path / "data", "--set", "log.cleaner.backoff.ms=50")
-    settings = {
-        "cleanup_policy": "compact",
-        "segment_bytes": "1048576",
-        "min_cleanable_dirty_ratio": "0.01",
-    }
-    make_topic(node, "compacted", **settings)
+    make_topic(
+        node,
+        "compacted",
+        cleanup_policy="compact",
+        segment_bytes="1048576",
+        min_cleanable_dirty_ratio="0.01",
+    )
     with_keys: list[tuple[bytes, bytes]] = [
         (b"%d" % (number % 7), b"%d" % number + bytes(5000)) for number in range(600)
     ]

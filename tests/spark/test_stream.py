@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
-from tests.spark.topics import make_topic, numbered, options, produce
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.spark.topics import make_topic, numbered, options, produce, run_on, run_to_end
 from tests.support.eventually import eventually
 from tests.support.node_process import RunningNode
 
@@ -23,7 +23,7 @@ def available_now(
 ) -> StreamingQuery:
     """All there is, into Parquet, from where the last one ended."""
     given = options(node, topic, **{"startingOffsets": "earliest", **more})
-    query = (
+    writing = (
         spark.readStream.format("tidelog")
         .options(**given)
         .load()
@@ -32,10 +32,8 @@ def available_now(
         .option("checkpointLocation", str(directory / "checkpoint"))
         .option("path", str(directory / "rows"))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
-    return query
+    return run_to_end(writing.start)
 
 
 def written(spark: SparkSession, directory: Path) -> list[bytes]:
@@ -92,17 +90,16 @@ def test_a_running_stream_takes_up_new_records_and_partitions(
     admin = make_topic(spark_node, topic)
     produce(spark_node, topic, numbered(3))
     name = "taken_up"
-    query = (
+    writing = (
         spark.readStream.format("tidelog")
         .options(**options(spark_node, topic))
         .load()
         .writeStream.format("memory")
         .queryName(name)
         .option("checkpointLocation", checkpoint)
-        .start()
     )
+    query = run_on(writing.start)
     try:
-        eventually(lambda: query.lastProgress is not None, "a first batch")
         produce(spark_node, topic, numbered(2, start=3))
         admin.add_partitions(topic, total=2)
         produce(spark_node, topic, numbered(2, start=5), partition=1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from tests.support.eventually import attempts
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.support.eventually import attempts, eventually
 from tests.support.node_process import RunningNode
 
 from tidelog.client import Admin, Connection, Message, Producer, Reader
@@ -14,6 +16,8 @@ from tidelog.spark.options import SourceOptions, connect
 from tidelog.spark.planner import Split, plan_splits
 from tidelog.spark.reader import read_split
 from tidelog.spark.subscription import plan_batch
+
+_NOT_IN_TIME = "Python worker failed to connect back"
 
 FIRST_MS = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -69,6 +73,32 @@ def options(node: RunningNode, topic: str, **more: str) -> dict[str, str]:
 
 def table(spark: SparkSession, node: RunningNode, topic: str, **more: str) -> DataFrame:
     return spark.read.format("tidelog").options(**options(node, topic, **more)).load()
+
+
+def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """A query that ends by itself. On a starved machine Spark gives a Python process ten seconds
+    to appear and then fails, before anything was read: it is started again."""
+    for _ in attempts("a stream whose Python process appears"):
+        query = start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if _NOT_IN_TIME not in str(error):
+                raise
+        else:
+            return query
+    raise AssertionError("unreachable")
+
+
+def run_on(start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """A query that does not end, after its first look at the topic; started again likewise."""
+    for _ in attempts("a stream whose Python process appears"):
+        query = start()
+        eventually(lambda q=query: q.lastProgress or not q.isActive, "a first batch")  # type: ignore[misc]
+        if query.isActive:
+            return query
+        assert _NOT_IN_TIME in str(query.exception())
+    raise AssertionError("unreachable")
 
 
 def planned(node: RunningNode, given: dict[str, str]) -> list[Split]:
