@@ -17,6 +17,7 @@ from tidelog.spark.planner import Split, plan_splits
 from tidelog.spark.reader import read_split
 from tidelog.spark.subscription import plan_batch
 
+MOST_STARTS = 30
 _NOT_IN_TIME = "Python worker failed to connect back"
 
 FIRST_MS = 1_700_000_000_000
@@ -24,7 +25,9 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def make_topic(node: RunningNode, topic: str, *, partitions: int = 1, **settings: str) -> Admin:
+    """Kept for ever unless told otherwise: its records say that they are years old."""
     admin = Admin(node.bootstrap)
+    settings = {"retention_ms": "-1", **settings}
     named = {name.replace("_", "."): value for name, value in settings.items()}
     admin.create_topic(topic, partitions=partitions, settings=named)
     return admin
@@ -76,9 +79,9 @@ def table(spark: SparkSession, node: RunningNode, topic: str, **more: str) -> Da
 
 
 def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
-    """A query that ends by itself. On a starved machine Spark gives a Python process ten seconds
-    to appear and then fails, before anything was read: it is started again."""
-    for _ in attempts("a stream whose Python process appears"):
+    """A query that ends by itself. Spark gives a Python process ten seconds to appear, which on a
+    starved machine is not enough, and then fails before anything was read: it is started again."""
+    for _ in range(MOST_STARTS):
         query = start()
         try:
             query.awaitTermination()
@@ -87,18 +90,18 @@ def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
                 raise
         else:
             return query
-    raise AssertionError("unreachable")
+    raise AssertionError(f"no Python process appeared in {MOST_STARTS} starts")
 
 
 def run_on(start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """A query that does not end, after its first look at the topic; started again likewise."""
-    for _ in attempts("a stream whose Python process appears"):
+    for _ in range(MOST_STARTS):
         query = start()
         eventually(lambda q=query: q.lastProgress or not q.isActive, "a first batch")  # type: ignore[misc]
         if query.isActive:
             return query
         assert _NOT_IN_TIME in str(query.exception())
-    raise AssertionError("unreachable")
+    raise AssertionError(f"no Python process appeared in {MOST_STARTS} starts")
 
 
 def planned(node: RunningNode, given: dict[str, str]) -> list[Split]:

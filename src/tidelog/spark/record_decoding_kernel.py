@@ -153,6 +153,13 @@ def put_blob(
     return filled
 
 
+@inlined
+def timestamp_of(section: Ints, delta: int) -> int:
+    """The broker's, where it wrote one over all records."""
+    stamp: int = section[APPEND_TIMESTAMP]
+    return stamp if stamp >= 0 else section[FIRST_TIMESTAMP] + delta
+
+
 @compiled(
     f"int64({BYTES}, int64[:, ::1], int64, int64, int64, int64[::1], int64[::1], int32[::1],"
     " int32[::1], uint8[::1], uint8[::1], int32[::1], uint8[::1], uint8[::1], int64[:, ::1],"
@@ -195,14 +202,10 @@ def decode_sections(
             if position < 0:
                 return position
             offset = section[FIRST_OFFSET] + offset_delta
-            if offset >= lowest and offset < highest:
+            if lowest <= offset < highest:
                 offsets[at(row)] = offset
-                types[at(row)] = 1 if section[APPEND_TIMESTAMP] >= 0 else 0
-                timestamps[at(row)] = 1000 * (
-                    section[APPEND_TIMESTAMP]
-                    if section[APPEND_TIMESTAMP] >= 0
-                    else section[FIRST_TIMESTAMP] + timestamp_delta
-                )
+                types[at(row)] = section[APPEND_TIMESTAMP] >= 0
+                timestamps[at(row)] = 1000 * timestamp_of(section, timestamp_delta)
                 if wanted & KEYS:
                     counters[KEY_NULLS] += key_size < 0
                     counters[KEY_BYTES] = put_blob(
@@ -216,8 +219,7 @@ def decode_sections(
                         values, values_valid,
                     )  # fmt: skip
                 if wanted & HEADERS:
-                    header_spans[row, 0] = position
-                    header_spans[row, 1] = stop
+                    header_spans[row, 0], header_spans[row, 1] = position, stop
                 row += 1
             position = stop
         if position != end:
