@@ -92,6 +92,7 @@ def test_a_time_wins_over_offsets_and_one_for_all_over_one_for_each() -> None:
     ("given", "words"),
     [
         ({"maxOffsetPerTrigger": "1"}, "there is no option maxOffsetPerTrigger: did you mean max"),
+        ({"kafka.sasl.mechanism": "PLAIN"}, "this release connects without TLS and SASL"),
         ({"zzz": "1"}, "there is no option zzz: there are kafka.bootstrap.servers"),
         ({"kafka.bootstrap.servers": "nowhere"}, "must be HOST:PORT"),
         ({"assign": '{"a": [0]}'}, "exactly one of subscribe, assign and subscribePattern"),

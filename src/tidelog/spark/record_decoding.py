@@ -9,6 +9,7 @@ aborted transactions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,8 +256,8 @@ def _arrow_batch(data: Array, sections: Array, target: Target, *, size: int) -> 
         "value": lambda: values.array(
             rows, counted[kernel.VALUE_BYTES], counted[kernel.VALUE_NULLS], pa.binary()
         ),
-        "topic": lambda: pa.repeat(pa.scalar(target.topic), rows),
-        "partition": lambda: pa.array(np.full(rows, target.partition, dtype=np.int32)),
+        "topic": lambda: _repeated(target.topic, pa.string(), rows),
+        "partition": lambda: _repeated(target.partition, pa.int32(), rows),
         "offset": lambda: pa.array(offsets[:rows]),
         "timestamp": lambda: pa.array(timestamps[:rows]).view(ARROW_TYPES["timestamp"]),
         "timestampType": lambda: pa.array(types[:rows]),
@@ -265,6 +266,16 @@ def _arrow_batch(data: Array, sections: Array, target: Target, *, size: int) -> 
     return pa.RecordBatch.from_arrays(
         [arrays[name]() for name in target.columns], schema=arrow_schema(target.columns)
     )
+
+
+def _repeated(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
+    """The same value in every row: the beginning of a longer array that is made once."""
+    return _long_repeated(value, kind, 1 << rows.bit_length()).slice(0, rows)
+
+
+@lru_cache(maxsize=8)
+def _long_repeated(value: str | int, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), rows)
 
 
 def _headers(data: Array, spans: Array, rows: int, target: Target) -> pa.Array:

@@ -24,8 +24,7 @@ def find_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView
     if options.subscribe_pattern is not None:
         pattern = re.compile(options.subscribe_pattern)
         names = [name for name in cluster.topics() if pattern.fullmatch(name)]
-    found = {name: cluster.find_topic(name) for name in names}
-    return {name: view for name, view in found.items() if view is not None}
+    return cluster.find_topics(names)
 
 
 def require_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView]:
