@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tidelog.model.ids import TopicPartition
 from tidelog.spark.offsets import StreamOffsets, ranges_between
 from tidelog.spark.planner import OffsetRange, plan_limited, plan_splits
@@ -30,6 +31,7 @@ def offsets_in(ranges: list[OffsetRange]) -> list[tuple[str, int, int]]:
     )
 
 
+@settings(deadline=None)
 @given(
     offset_ranges(),
     st.none() | st.integers(1, 200),
@@ -49,6 +51,7 @@ def test_splits_hold_every_offset_exactly_once(
         assert len(splits) >= min(least, len(wanted))
 
 
+@settings(deadline=None)
 @given(offset_ranges(), st.integers(1, 200))
 def test_a_limit_is_used_up_and_never_exceeded(ranges: list[OffsetRange], most: int) -> None:
     ends = plan_limited(ranges, max_records=most)
@@ -61,6 +64,7 @@ def test_a_limit_is_used_up_and_never_exceeded(ranges: list[OffsetRange], most: 
         assert all(ends[each.place] > each.start for each in filled)
 
 
+@settings(deadline=None)
 @given(st.data(), st.none() | st.integers(1, 15))
 def test_a_stream_reads_every_offset_exactly_once_while_topics_grow(
     data: st.DataObject, most: int | None

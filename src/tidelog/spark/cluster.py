@@ -81,14 +81,24 @@ class Cluster:
         """The names of all topics that are not the cluster's own."""
         return sorted(row.name for row in self._metadata(None).topics if not row.is_internal)
 
+    def find_topics(
+        self, names: Iterable[str], *, create_missing: bool = False
+    ) -> dict[str, TopicView]:
+        """Those of the topics that exist, as they are now: one question for all."""
+        asked = list(names)
+        if not asked:
+            return {}
+
+        def look() -> dict[str, TopicView]:
+            rows = self._metadata(asked, create_missing=create_missing).topics
+            found = {row.name: self._remember(row, create_missing) for row in rows}
+            return {name: view for name in asked if (view := found.get(name)) is not None}
+
+        return self.retrying(f"topic {asked[0]!r}", look)
+
     def find_topic(self, topic: str, *, create_missing: bool = False) -> TopicView | None:
         """The topic as it is now, asked afresh; None if there is none."""
-
-        def look() -> TopicView | None:
-            answer = self._metadata([topic], create_missing=create_missing)
-            return self._remember(answer.topics[0], create_missing=create_missing)
-
-        return self.retrying(f"topic {topic!r}", look)
+        return self.find_topics([topic], create_missing=create_missing).get(topic)
 
     def topic(self, topic: str, *, create_missing: bool = False) -> TopicView:
         """The topic as it is now, or `UnknownTopic`."""
@@ -108,7 +118,7 @@ class Cluster:
         """The topic as it was when last asked: for leaders, which are checked by being asked."""
         return self._views.get(topic) or self.topic(topic)
 
-    def _remember(self, row: Any, *, create_missing: bool) -> TopicView | None:
+    def _remember(self, row: Any, create_missing: bool) -> TopicView | None:
         if row.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not create_missing:
             self._views.pop(row.name, None)
             return None

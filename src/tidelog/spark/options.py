@@ -322,7 +322,13 @@ class Given:
         return Boundary(offsets, offsets=parse_partition_numbers(offsets, text, least=EARLIEST))
 
 
+_SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
+
+
 def unknown_option(name: str, known: tuple[str, ...]) -> OptionError:
+    """The nearest that there is, in one line."""
+    if name.lower().startswith(_SECURITY):
+        return OptionError(f"{name} can't be given: this release connects without TLS and SASL")
     spelled = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
     hint = f"did you mean {spelled[near[0]]}?" if near else f"there are {', '.join(known)}"

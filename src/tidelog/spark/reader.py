@@ -23,7 +23,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.spark import losses
 from tidelog.spark.cluster import Cluster
 from tidelog.spark.connection import BrokerConnection
-from tidelog.spark.errors import DataLoss, NoBroker, StaleView, refusal
+from tidelog.spark.errors import CorruptData, DataLoss, NoBroker, StaleView, UnknownTopic, refusal
 from tidelog.spark.options import SourceOptions, connect
 from tidelog.spark.planner import OffsetRange, Split
 from tidelog.spark.record_decoding import Aborted, Target, decode, scan
@@ -38,6 +38,10 @@ _MAX_WAIT_MS = 500
 _PAUSE_S = 0.1
 _EMPTY_ANSWERS = 3
 """So often in a row the leader must say that nothing follows before it is taken for a gap."""
+
+_SHORT_ANSWERS = 20
+"""So often that its log ends before the split does: a new leader may not know better for a while.
+At half a second each."""
 
 _MOVED = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _MOVED_ID = ErrorCode.INCONSISTENT_TOPIC_ID
@@ -76,6 +80,9 @@ class _Reading:
             except StaleView as error:
                 self._wait(str(error))
                 continue
+            except UnknownTopic:
+                self._check_topic()
+                continue
             if answer is not None:
                 yield from self._opened(answer)
 
@@ -102,8 +109,10 @@ class _Reading:
     def _opened(self, data: Any) -> Iterator[pa.RecordBatch]:
         scanned = scan(memoryview(data.records), self._target)
         if scanned.next_offset is None:
-            raise DecodeError(f"{self._place}: not one whole record batch in an answer")
+            raise CorruptData(f"{self._place}: an answer holds not one whole record batch")
         self._empty_answers = 0
+        # A whole batch comes, however little of it was asked for, deleted records included.
+        target = self._target._replace(start=self._position)
         self._position = max(self._position, scanned.next_offset)
         if self._position < self._split.end:
             self._ask_ahead()
@@ -114,7 +123,7 @@ class _Reading:
         ]
         yield from decode(
             scanned,
-            self._target,
+            target,
             max_decompressed_bytes=self._options.max_decompressed_bytes,
             aborted=aborted,
         )
@@ -123,7 +132,7 @@ class _Reading:
         """While the answer is decoded; what fails here is met when the next is wanted."""
         try:
             self._ask()
-        except (OSError, StaleView) as error:
+        except (OSError, StaleView, UnknownTopic) as error:
             log.info("%s: %s", self._place, error)
             self._disconnected(error)
 
@@ -174,11 +183,12 @@ class _Reading:
         if answer.throttle_time_ms > 0:
             return
         self._empty_answers += 1
-        if self._empty_answers < _EMPTY_ANSWERS:
-            return
         is_committed = self._options.is_committed
         end = data.last_stable_offset if is_committed else data.high_watermark
-        if end < self._split.end:
+        is_short = end < self._split.end
+        if self._empty_answers < (_SHORT_ANSWERS if is_short else _EMPTY_ANSWERS):
+            return
+        if is_short:
             self._lose(OffsetRange(*self._place, max(end, 0), self._split.end), losses.LOG_SHORTER)
         self._position = self._split.end
 
@@ -215,6 +225,8 @@ class _Reading:
             cause = losses.DELETED
         elif self._split.topic_id and view.topic_id != self._split.topic_id:
             cause = losses.CREATED_AGAIN
+        elif self._place.partition not in view.leaders:
+            cause = losses.NO_PARTITION
         else:
             return
         self._lose(left, cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from tidelog.model.ids import TopicPartition
@@ -14,6 +15,8 @@ from tidelog.spark.planner import OffsetRange
 
 Offsets = dict[TopicPartition, int]
 
+log = logging.getLogger("tidelog.spark")
+
 
 def find_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView]:
     """The topics that are subscribed to and exist, as they are now, by name."""
@@ -21,8 +24,7 @@ def find_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView
     if options.subscribe_pattern is not None:
         pattern = re.compile(options.subscribe_pattern)
         names = [name for name in cluster.topics() if pattern.fullmatch(name)]
-    found = {name: cluster.find_topic(name) for name in names}
-    return {name: view for name, view in found.items() if view is not None}
+    return cluster.find_topics(names)
 
 
 def require_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView]:
@@ -157,6 +159,8 @@ def clamp(cluster: Cluster, options: SourceOptions, ranges: list[OffsetRange]) -
     for gone, cause in ((before, losses.RETENTION), (after, losses.LOG_SHORTER)):
         if gone and options.fail_on_data_loss:
             raise DataLoss(losses.sentence(gone, cause))
+        if gone:
+            log.warning("%s", losses.sentence(gone, cause))
     return [
         OffsetRange(
             *each.place, max(each.start, first[each.place]), min(each.end, last[each.place])
