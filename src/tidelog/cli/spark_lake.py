@@ -120,6 +120,10 @@ def table(
     topic: TopicName,
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The table itself.")],
     every: Every = None,
+    keep: Annotated[
+        str,
+        typer.Option("--keep", metavar="TIME", help="How long old versions stay readable: 1h, 7d."),
+    ] = "1h",
     on_loss: LossChoice = OnLoss.FAIL,
     group: GroupToShow = None,
     batch_records: BatchRecords = None,
@@ -134,6 +138,7 @@ def table(
     time. All executors must see DIR under the same path.
     """
     every_s = seconds(every, option="--every")
+    keep_hours = hours(keep, option="--keep")
 
     def job(spark: SparkSession, listener: Listener) -> Follower:
         from tidelog.spark.jobs import table as jobs
@@ -145,6 +150,7 @@ def table(
             group=group,
             batch_records=batch_records or jobs.BATCH_RECORDS,
             on_loss=on_loss.value,
+            keep_hours=keep_hours,
         )
         return jobs.latest_values(spark, options, listener)
 
