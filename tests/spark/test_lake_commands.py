@@ -61,3 +61,15 @@ def test_what_goes_wrong_is_one_line(
         )
         assert "Traceback" not in outcome.errors
         assert outcome.output == ""
+
+
+def test_the_address_of_an_object_store_is_not_taken_for_a_directory(tidelog: CommandLine) -> None:
+    for arguments in (
+        ("archive", "orders", "--to", "s3://bucket/lake"),
+        ("table", "orders", "--to", "s3://bucket/lake"),
+        ("replay", "s3://bucket/lake/orders", "--topic", "x"),
+        ("optimize", "gs://bucket/lake/orders"),
+    ):
+        outcome = tidelog("spark", *arguments)
+        assert outcome.code == 2
+        assert "must be a directory that all executors see" in outcome.errors
