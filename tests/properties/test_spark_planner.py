@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tidelog.model.ids import TopicPartition
 from tidelog.spark.offsets import StreamOffsets, ranges_between
 from tidelog.spark.planner import OffsetRange, plan_limited, plan_splits

@@ -44,6 +44,7 @@ class What(Enum):
     MEMORY = "memory"
     GROUPS = "groups"
     COMPACTION = "compaction"
+    SPARK = "spark"
 
 
 @app.command(epilog=_EPILOG)
@@ -59,6 +60,12 @@ def bench(
         Path | None,
         typer.Option(
             metavar="DIR", help="Also measure the Apache Kafka in DIR, which holds libs/*.jar."
+        ),
+    ] = None,
+    connector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also measure Spark's own Kafka connector, whose jars DIR holds."
         ),
     ] = None,
     json: Annotated[
@@ -91,7 +98,14 @@ def bench(
                 steps.append(step)
                 status.update(f"measured {step}")
 
-            run = run_suite(names, scale=scale, kafka_dir=kafka, bootstrap=bootstrap, say=say)
+            run = run_suite(
+                names,
+                scale=scale,
+                kafka_dir=kafka,
+                bootstrap=bootstrap,
+                say=say,
+                connector_dir=connector,
+            )
     except (LibraryMissing, LoadFailed, ServerFailed, WrongAnswer) as error:
         report_error(f"{error} (after {steps[-1]})")
         raise typer.Exit(1) from None

@@ -35,4 +35,4 @@ def compiled(signature: str) -> Callable[[_F], _F]:
 
 def inlined(function: _F) -> _F:
     """A part of compiled functions: compiled with them, and kept in their caches."""
-    return cast(_F, numba.njit(nogil=True)(function))
+    return cast(_F, numba.njit(nogil=True, inline="always")(function))

@@ -109,7 +109,8 @@ def _ask_coordinator(cluster: Cluster, group: str, request: Any, *, at_most: int
 def _check(group: str, code: ErrorCode) -> None:
     if code is ErrorCode.NONE:
         return
-    if code.is_retriable:
+    # A topic that was there a moment ago is not waited for: it was deleted.
+    if code.is_retriable and code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise StaleView(code.explanation)
     raise refusal(f"group {group!r}", code)
 

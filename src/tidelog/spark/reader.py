@@ -23,7 +23,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.spark import losses
 from tidelog.spark.cluster import Cluster
 from tidelog.spark.connection import BrokerConnection
-from tidelog.spark.errors import DataLoss, NoBroker, StaleView, refusal
+from tidelog.spark.errors import DataLoss, NoBroker, StaleView, UnknownTopic, refusal
 from tidelog.spark.options import SourceOptions, connect
 from tidelog.spark.planner import OffsetRange, Split
 from tidelog.spark.record_decoding import Aborted, Target, decode, scan
@@ -76,6 +76,9 @@ class _Reading:
             except StaleView as error:
                 self._wait(str(error))
                 continue
+            except UnknownTopic:
+                self._check_topic()
+                continue
             if answer is not None:
                 yield from self._opened(answer)
 
@@ -104,6 +107,8 @@ class _Reading:
         if scanned.next_offset is None:
             raise DecodeError(f"{self._place}: not one whole record batch in an answer")
         self._empty_answers = 0
+        # A whole batch comes, however little of it was asked for, deleted records included.
+        target = self._target._replace(start=self._position)
         self._position = max(self._position, scanned.next_offset)
         if self._position < self._split.end:
             self._ask_ahead()
@@ -114,7 +119,7 @@ class _Reading:
         ]
         yield from decode(
             scanned,
-            self._target,
+            target,
             max_decompressed_bytes=self._options.max_decompressed_bytes,
             aborted=aborted,
         )
@@ -123,7 +128,7 @@ class _Reading:
         """While the answer is decoded; what fails here is met when the next is wanted."""
         try:
             self._ask()
-        except (OSError, StaleView) as error:
+        except (OSError, StaleView, UnknownTopic) as error:
             log.info("%s: %s", self._place, error)
             self._disconnected(error)
 
@@ -215,6 +220,8 @@ class _Reading:
             cause = losses.DELETED
         elif self._split.topic_id and view.topic_id != self._split.topic_id:
             cause = losses.CREATED_AGAIN
+        elif self._place.partition not in view.leaders:
+            cause = losses.NO_PARTITION
         else:
             return
         self._lose(left, cause)

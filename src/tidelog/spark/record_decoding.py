@@ -88,24 +88,31 @@ def decode(
     aborted: Sequence[Aborted] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Arrow batches of the wanted records, none of them empty."""
-    group = _Group()
+    group = _Group(scanned.data)
     view = scanned.data.data
     for row in _wanted(scanned, view, target, aborted):
         batch = view[row[kernel.POSITION] : row[kernel.POSITION] + row[kernel.SIZE]]
-        _check(batch, row, target)
-        try:
-            plain = decompress(
-                batch[HEADER_BYTES:], row[kernel.ATTRIBUTES] & COMPRESSION_MASK,
-                max_decompressed_bytes,
-            )  # fmt: skip
-        except DecodeError as error:
-            raise _corrupt(target, str(error), row) from None
-        if row[kernel.COUNT] > len(plain) // _SMALLEST_RECORD:
+        if crc32c(batch[CRC_FROM:]) != row[kernel.CRC]:
+            raise _corrupt(target, "it fails its checksum", row)
+        plain = _decompressed(batch, row, target, max_decompressed_bytes)
+        size = row[kernel.SIZE] - HEADER_BYTES if plain is None else len(plain)
+        if row[kernel.COUNT] > size // _SMALLEST_RECORD:
             raise _corrupt(target, f"it claims {row[kernel.COUNT]} records", row)
-        if group.size and group.size + len(plain) > GROUP_BYTES:
+        if not group.may_take(plain, size):
             yield from group.emptied(target)
-        group.add(row, plain)
+        group.add(row, plain, size)
     yield from group.emptied(target)
+
+
+def _decompressed(batch: memoryview, row: list[int], target: Target, cap: int) -> Any:
+    """None for records that need not be decompressed."""
+    codec = row[kernel.ATTRIBUTES] & COMPRESSION_MASK
+    if not codec:
+        return None
+    try:
+        return decompress(batch[HEADER_BYTES:], codec, cap)
+    except DecodeError as error:
+        raise _corrupt(target, str(error), row) from None
 
 
 def _wanted(
@@ -143,11 +150,6 @@ def _is_abort(view: memoryview, row: list[int], target: Target) -> bool:
     )
 
 
-def _check(batch: memoryview, row: list[int], target: Target) -> None:
-    if crc32c(batch[CRC_FROM:]) != row[kernel.CRC]:
-        raise _corrupt(target, "it fails its checksum", row)
-
-
 def _corrupt(target: Target, why: str, row: list[int] | None = None) -> CorruptData:
     place = f"{target.topic}-{target.partition}"
     at = "" if row is None else f" at offset {row[kernel.BASE_OFFSET]}"
@@ -155,38 +157,53 @@ def _corrupt(target: Target, why: str, row: list[int] | None = None) -> CorruptD
 
 
 class _Group:
-    """Batches that become one Arrow batch."""
+    """Batches that become one Arrow batch: either all as they came, decoded where they lie, or all
+    decompressed, and joined."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, data: Array) -> None:
+        self._data = data
+        self._size = 0
         self._parts: list[Any] = []
         self._sections: list[tuple[int, ...]] = []
 
-    def add(self, row: list[int], plain: Any) -> None:
-        end = self.size + len(plain)
+    def may_take(self, plain: Any, size: int) -> bool:
+        if not self._sections:
+            return True
+        is_alike = bool(self._parts) == (plain is not None)
+        return is_alike and self._size + size <= GROUP_BYTES
+
+    def add(self, row: list[int], plain: Any, size: int) -> None:
+        if plain is None:
+            begin = row[kernel.POSITION] + HEADER_BYTES
+        else:
+            begin = self._size
+            self._parts.append(plain)
         by_broker = row[kernel.ATTRIBUTES] & TIMESTAMP_TYPE_BIT
         self._sections.append(
             (
-                self.size,
-                end,
+                begin,
+                begin + size,
                 row[kernel.BASE_OFFSET],
                 row[kernel.BASE_TIMESTAMP],
                 row[kernel.MAX_TIMESTAMP] if by_broker else -1,
                 row[kernel.COUNT],
             )
         )
-        self._parts.append(plain)
-        self.size = end
+        self._size += size
 
     def emptied(self, target: Target) -> Iterator[pa.RecordBatch]:
-        if not self._parts:
+        if not self._sections:
             return
-        whole = self._parts[0] if len(self._parts) == 1 else bytearray().join(self._parts)
-        data = np.frombuffer(whole, dtype=np.uint8)
-        made = _arrow_batch(data, np.array(self._sections, dtype=np.int64), target)
+        data = self._data
+        if self._parts:
+            alone = len(self._parts) == 1
+            whole = self._parts[0] if alone else bytearray().join(self._parts)
+            data = np.frombuffer(whole, dtype=np.uint8)
+        sections = np.array(self._sections, dtype=np.int64)
+        made = _arrow_batch(data, sections, target, size=self._size)
         self._parts.clear()
         self._sections.clear()
-        self.size = 0
+        self._size = 0
         if made.num_rows:
             yield made
 
@@ -209,15 +226,15 @@ class _Blobs:
         return pa.Array.from_buffers(kind, rows, buffers, null_count=nulls)
 
 
-def _arrow_batch(data: Array, sections: Array, target: Target) -> pa.RecordBatch:
+def _arrow_batch(data: Array, sections: Array, target: Target, *, size: int) -> pa.RecordBatch:
     room = int(sections[:, kernel.RECORDS].sum())
     wanted = (
         kernel.KEYS * ("key" in target.columns)
         | kernel.VALUES * ("value" in target.columns)
         | kernel.HEADERS * (HEADERS in target.columns)
     )
-    keys = _Blobs(room, len(data)) if wanted & kernel.KEYS else _Blobs(0, 0)
-    values = _Blobs(room, len(data)) if wanted & kernel.VALUES else _Blobs(0, 0)
+    keys = _Blobs(room, size) if wanted & kernel.KEYS else _Blobs(0, 0)
+    values = _Blobs(room, size) if wanted & kernel.VALUES else _Blobs(0, 0)
     spans = np.empty((room if wanted & kernel.HEADERS else 0, 2), dtype=np.int64)
     offsets = np.empty(room, dtype=np.int64)
     timestamps = np.empty(room, dtype=np.int64)

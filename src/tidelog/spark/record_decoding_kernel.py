@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tidelog.spark.compiling import BYTES, compiled, inlined
 
 Ints = Any
 Bytes = Any
 """numpy arrays; numba's signatures say which."""
+
+at = np.uint64
+"""An index: unsigned, it can't mean "from the end", which is what makes copying fast."""
 
 CUT_OFF = -1
 """A record or a length runs over the end of what holds it."""
@@ -55,7 +60,7 @@ def read_big_endian(data: Bytes, position: int, size: int) -> int:
     """A signed number of `size` bytes."""
     value = 0
     for index in range(size):
-        value = (value << 8) | data[position + index]
+        value = (value << 8) | data[at(position + index)]
     bits = 8 * size
     if bits < 64 and value >> (bits - 1):
         value -= 1 << bits
@@ -99,7 +104,7 @@ def read_varint(data: Bytes, position: int, end: int) -> tuple[int, int]:
     value = 0
     shift = 0
     while shift < 64 and position < end:
-        byte = data[position]
+        byte = data[at(position)]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -111,9 +116,9 @@ def read_varint(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 @inlined
-def copy_bytes(to: Bytes, at: int, data: Bytes, position: int, size: int) -> None:
+def copy_bytes(to: Bytes, start: int, data: Bytes, position: int, size: int) -> None:
     for index in range(size):
-        to[at + index] = data[position + index]
+        to[at(start + index)] = data[at(position + index)]
 
 
 @inlined
@@ -143,8 +148,8 @@ def put_blob(
     if size >= 0:
         copy_bytes(out, filled, data, position, size)
         filled += size
-        valid[row >> 3] |= 1 << (row & 7)
-    offsets[row + 1] = filled
+        valid[at(row >> 3)] |= 1 << (row & 7)
+    offsets[at(row + 1)] = filled
     return filled
 
 
@@ -191,9 +196,9 @@ def decode_sections(
                 return position
             offset = section[FIRST_OFFSET] + offset_delta
             if offset >= lowest and offset < highest:
-                offsets[row] = offset
-                types[row] = 1 if section[APPEND_TIMESTAMP] >= 0 else 0
-                timestamps[row] = 1000 * (
+                offsets[at(row)] = offset
+                types[at(row)] = 1 if section[APPEND_TIMESTAMP] >= 0 else 0
+                timestamps[at(row)] = 1000 * (
                     section[APPEND_TIMESTAMP]
                     if section[APPEND_TIMESTAMP] >= 0
                     else section[FIRST_TIMESTAMP] + timestamp_delta
@@ -246,26 +251,26 @@ def decode_headers(
         if position < 0 or count < 0 or count > (end - position) // 2:
             return CUT_OFF
         if count:
-            lists_valid[row >> 3] |= 1 << (row & 7)
+            lists_valid[at(row >> 3)] |= 1 << (row & 7)
         for _ in range(count):
-            size, at = read_varint(data, position, end)
-            position = check_blob(size, at, end)
+            size, start = read_varint(data, position, end)
+            position = check_blob(size, start, end)
             if position < 0 or size < 0:
                 return BAD_LENGTH
-            copy_bytes(keys, counters[HEADER_KEY_BYTES], data, at, size)
+            copy_bytes(keys, counters[HEADER_KEY_BYTES], data, start, size)
             counters[HEADER_KEY_BYTES] += size
-            key_offsets[filled + 1] = counters[HEADER_KEY_BYTES]
-            size, at = read_varint(data, position, end)
-            position = check_blob(size, at, end)
+            key_offsets[at(filled + 1)] = counters[HEADER_KEY_BYTES]
+            size, start = read_varint(data, position, end)
+            position = check_blob(size, start, end)
             if position < 0:
                 return position
             counters[HEADER_VALUE_NULLS] += size < 0
             counters[HEADER_VALUE_BYTES] = put_blob(
-                counters[HEADER_VALUE_BYTES], filled, data, at, size, value_offsets, values,
+                counters[HEADER_VALUE_BYTES], filled, data, start, size, value_offsets, values,
                 values_valid,
             )  # fmt: skip
             filled += 1
         if position != end:
             return BAD_SIZE
-        list_offsets[row + 1] = filled
+        list_offsets[at(row + 1)] = filled
     return filled

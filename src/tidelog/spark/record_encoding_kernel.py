@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tidelog.spark.compiling import BYTES, INTS, compiled, inlined
 
 Ints = Any
 Bytes = Any
 """numpy arrays; numba's signatures say which."""
+
+at = np.uint64
+"""An index: unsigned, it can't mean "from the end", which is what makes copying fast."""
 
 NO_PARTITION = -1
 
@@ -27,7 +32,7 @@ _SEED = 0x9747B28C
 
 @inlined
 def is_set(bits: Bytes, row: int) -> bool:
-    return bool((bits[row >> 3] >> (row & 7)) & 1)
+    return bool((bits[at(row >> 3)] >> (row & 7)) & 1)
 
 
 @inlined
@@ -38,10 +43,10 @@ def murmur2(data: Bytes, start: int, end: int) -> int:
     position = start
     for _ in range(size // 4):
         word = (
-            data[position]
-            | data[position + 1] << 8
-            | data[position + 2] << 16
-            | data[position + 3] << 24
+            data[at(position)]
+            | data[at(position + 1)] << 8
+            | data[at(position + 2)] << 16
+            | data[at(position + 3)] << 24
         )
         word = (word * _MULTIPLIER) & _MASK
         word ^= word >> 24
@@ -50,11 +55,11 @@ def murmur2(data: Bytes, start: int, end: int) -> int:
         position += 4
     left = end - position
     if left >= 3:
-        value ^= data[position + 2] << 16
+        value ^= data[at(position + 2)] << 16
     if left >= 2:
-        value ^= data[position + 1] << 8
+        value ^= data[at(position + 1)] << 8
     if left >= 1:
-        value = ((value ^ data[position]) * _MULTIPLIER) & _MASK
+        value = ((value ^ data[at(position)]) * _MULTIPLIER) & _MASK
     value ^= value >> 13
     value = (value * _MULTIPLIER) & _MASK
     return value ^ (value >> 15)
@@ -74,13 +79,13 @@ def choose_partitions(
     turn, `run` rows at a time."""
     without_key = 0
     for row in range(len(partitions)):
-        if partitions[row] != NO_PARTITION:
+        if partitions[at(row)] != NO_PARTITION:
             continue
         if is_set(keys_valid, row):
-            value = murmur2(keys, key_offsets[row], key_offsets[row + 1])
-            partitions[row] = (value & 0x7FFFFFFF) % count
+            value = murmur2(keys, key_offsets[at(row)], key_offsets[at(row + 1)])
+            partitions[at(row)] = (value & 0x7FFFFFFF) % count
         else:
-            partitions[row] = (turn + without_key // run) % count
+            partitions[at(row)] = (turn + without_key // run) % count
             without_key += 1
 
 
@@ -98,17 +103,17 @@ def room_for_rows(
     for row in range(len(rooms)):
         room = (
             _ROOM_PER_RECORD
-            + (key_offsets[row + 1] - key_offsets[row])
-            + (value_offsets[row + 1] - value_offsets[row])
+            + (key_offsets[at(row + 1)] - key_offsets[at(row)])
+            + (value_offsets[at(row + 1)] - value_offsets[at(row)])
         )
         if has_headers:
-            first, last = list_offsets[row], list_offsets[row + 1]
+            first, last = list_offsets[at(row)], list_offsets[at(row + 1)]
             room += (
                 _ROOM_PER_HEADER * (last - first)
-                + (header_key_offsets[last] - header_key_offsets[first])
-                + (header_value_offsets[last] - header_value_offsets[first])
+                + (header_key_offsets[at(last)] - header_key_offsets[at(first)])
+                + (header_value_offsets[at(last)] - header_value_offsets[at(first)])
             )
-        rooms[row] = room
+        rooms[at(row)] = room
 
 
 @inlined
@@ -125,24 +130,24 @@ def varint_size(value: int) -> int:
 def put_varint(out: Bytes, position: int, value: int) -> int:
     rest = (value << 1) ^ (value >> 63)
     while rest > 0x7F or rest < 0:
-        out[position] = (rest & 0x7F) | 0x80
+        out[at(position)] = (rest & 0x7F) | 0x80
         rest = (rest >> 7) & 0x01FFFFFFFFFFFFFF
         position += 1
-    out[position] = rest
+    out[at(position)] = rest
     return position + 1
 
 
 @inlined
 def blob_size(offsets: Ints, valid: Bytes, row: int) -> int:
     """-1 for a null."""
-    return offsets[row + 1] - offsets[row] if is_set(valid, row) else -1
+    return offsets[at(row + 1)] - offsets[at(row)] if is_set(valid, row) else -1
 
 
 @inlined
 def put_blob(out: Bytes, position: int, data: Bytes, start: int, size: int) -> int:
     position = put_varint(out, position, size)
     for index in range(size):
-        out[position + index] = data[start + index]
+        out[at(position + index)] = data[at(start + index)]
     return position + max(size, 0)
 
 
@@ -150,7 +155,10 @@ def put_blob(out: Bytes, position: int, data: Bytes, start: int, size: int) -> i
 def headers_size(first: int, last: int, keys: Ints, values: Ints, valid: Bytes) -> int:
     size = varint_size(last - first)
     for index in range(first, last):
-        key_size, value_size = keys[index + 1] - keys[index], blob_size(values, valid, index)
+        key_size, value_size = (
+            keys[at(index + 1)] - keys[at(index)],
+            blob_size(values, valid, index),
+        )
         size += varint_size(key_size) + key_size
         size += varint_size(value_size) + max(value_size, 0)
     return size
@@ -182,13 +190,13 @@ def encode_rows(
 ) -> int:
     """The rows `order` as records of one batch, from `position` on; the position after them."""
     for delta in range(len(order)):
-        row = order[delta]
-        passed = timestamps[row] - first_timestamp
+        row = order[at(delta)]
+        passed = timestamps[at(row)] - first_timestamp
         key_size = blob_size(key_offsets, keys_valid, row)
         value_size = blob_size(value_offsets, values_valid, row)
         first, last = 0, 0
         if has_headers:
-            first, last = list_offsets[row], list_offsets[row + 1]
+            first, last = list_offsets[at(row)], list_offsets[at(row + 1)]
         size = (
             1 + varint_size(passed) + varint_size(delta)
             + varint_size(key_size) + max(key_size, 0)
@@ -198,17 +206,17 @@ def encode_rows(
             )
         )  # fmt: skip
         position = put_varint(out, position, size)
-        out[position] = 0
+        out[at(position)] = 0
         position = put_varint(out, position + 1, passed)
         position = put_varint(out, position, delta)
-        position = put_blob(out, position, keys, key_offsets[row], key_size)
-        position = put_blob(out, position, values, value_offsets[row], value_size)
+        position = put_blob(out, position, keys, key_offsets[at(row)], key_size)
+        position = put_blob(out, position, values, value_offsets[at(row)], value_size)
         position = put_varint(out, position, last - first)
         for index in range(first, last):
-            start = header_key_offsets[index]
+            start = header_key_offsets[at(index)]
             position = put_blob(
-                out, position, header_keys, start, header_key_offsets[index + 1] - start
+                out, position, header_keys, start, header_key_offsets[at(index + 1)] - start
             )
             size = blob_size(header_value_offsets, header_values_valid, index)
-            position = put_blob(out, position, header_values, header_value_offsets[index], size)
+            position = put_blob(out, position, header_values, header_value_offsets[at(index)], size)
     return position

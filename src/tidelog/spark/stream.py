@@ -76,8 +76,8 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with plainly():
             begin = StreamOffsets.from_json(start)
-            self._commit_group(begin)
             horizon = self._horizon()
+            self._commit_group(begin, horizon)
             for loss in find_losses(begin, horizon):
                 self._lose(loss)
             if self._target is not None:
@@ -165,12 +165,18 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLoss(str(loss))
         log.warning("%s", loss)
 
-    def _commit_group(self, processed: StreamOffsets) -> None:
+    def _commit_group(self, processed: StreamOffsets, horizon: Horizon) -> None:
         """Shown, not relied upon: Spark's checkpoint is what counts, so a failure is a warning."""
         if processed == self._committed:
             return
+        now = StreamOffsets(horizon.last, horizon.topic_ids)
+        offsets = {
+            place: offset
+            for place, offset in processed.next.items()
+            if place in horizon.last and processed.is_same_topic(now, place.topic)
+        }
         try:
-            self._connected().commit(self._options.group, processed.next)
+            self._connected().commit(self._options.group, offsets)
         except PipelineError as error:
             log.warning("the progress of the stream is not shown: %s", error)
         self._committed = processed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from tidelog.model.ids import TopicPartition
@@ -13,6 +14,8 @@ from tidelog.spark.options import Boundary, SourceOptions
 from tidelog.spark.planner import OffsetRange
 
 Offsets = dict[TopicPartition, int]
+
+log = logging.getLogger("tidelog.spark")
 
 
 def find_topics(cluster: Cluster, options: SourceOptions) -> dict[str, TopicView]:
@@ -157,6 +160,8 @@ def clamp(cluster: Cluster, options: SourceOptions, ranges: list[OffsetRange]) -
     for gone, cause in ((before, losses.RETENTION), (after, losses.LOG_SHORTER)):
         if gone and options.fail_on_data_loss:
             raise DataLoss(losses.sentence(gone, cause))
+        if gone:
+            log.warning("%s", losses.sentence(gone, cause))
     return [
         OffsetRange(
             *each.place, max(each.start, first[each.place]), min(each.end, last[each.place])

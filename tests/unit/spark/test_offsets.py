@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from tidelog.model.ids import TopicPartition
 from tidelog.spark.errors import PipelineError
 from tidelog.spark.offsets import StreamOffsets, ranges_between

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tidelog.spark import record_decoding
 from tidelog.spark.arrow_columns import arrow_schema
 from tidelog.spark.columns import all_columns
