@@ -29,7 +29,7 @@ class Noun(NamedTuple):
 
 NOUNS = (
     Noun("serve", "Start a node.", "Run"),
-    Noun("demo", "See it work: orders in, kill -9, orders out.", "Run"),
+    Noun("demo", "See it work: orders through a kill -9, then through Spark.", "Run"),
     Noun("topic", "Create, list, describe, alter and delete topics.", "Use"),
     Noun("produce", "Send records from lines, a file or a generator.", "Use"),
     Noun("consume", "Read records from anywhere in a topic, or as a group.", "Use"),

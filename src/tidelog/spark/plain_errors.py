@@ -71,6 +71,8 @@ def speaking_plainly() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise PipelineError(plain(error)) from error
+    except BrokenPipeError:
+        raise
     except ConnectionError as error:
         raise PipelineError("Spark's Java process has gone away: start again") from error
 
@@ -130,7 +132,7 @@ def _with_advice(name: str, text: str) -> str:
     """Where Spark's own sentence does not say what to do next."""
     if name.startswith("TABLE_OR_VIEW_NOT_FOUND"):
         named = re.search(r"`[^ ]+`", text)
-        return f"there is no topic {named[0] if named else ''}: see `tidelog topic list`"
+        return f"there is no topic, table or view {named[0] if named else ''}"
     if name.startswith("DATA_SOURCE_NOT_FOUND"):
         return f'{text} (is "tidelog[spark]" installed where Spark runs?)'
     return text

@@ -30,6 +30,7 @@ Value = str | int | float | bool
 DEFAULT_MASTER = "local[*]"
 NEEDED = ("pyspark", "pyarrow", "pandas")
 _LOG_SETTINGS = Path(__file__).with_name("quiet-log4j2.properties")
+JAVA_OPTIONS = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
 
 
 class SparkMissing(PipelineError):
@@ -99,7 +100,7 @@ def spark_settings(conf: dict[str, Value]) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         **given,
     }
 
@@ -126,7 +127,7 @@ def _start(
     conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
     streams = {} if java_log is None else {"stdout": java_log, "stderr": java_log}
     try:
-        gateway = launch_gateway(conf, popen_kwargs=streams)
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
     except PySparkRuntimeError as error:
         raise PipelineError(f"Spark did not start: {_last_words(java_log, error)}") from error

@@ -59,9 +59,9 @@ def test_the_sentence_is_found(text: str, said: str) -> None:
     assert plain(RuntimeError(text)) == said
 
 
-def test_an_unknown_table_is_a_topic_that_is_not_there() -> None:
+def test_an_unknown_table_is_named_without_advice_on_catalogs() -> None:
     text = "[TABLE_OR_VIEW_NOT_FOUND] The table or view `orders` cannot be found. SQLSTATE: 42P01"
-    assert plain(RuntimeError(text)) == "there is no topic `orders`: see `tidelog topic list`"
+    assert plain(RuntimeError(text)) == "there is no topic, table or view `orders`"
 
 
 def test_an_error_without_words_has_at_least_its_name() -> None:

@@ -97,7 +97,10 @@ def shape_of(
         return protobuf.spark_type(*protobuf.message_and_set(message, descriptors))
     if schema is None:
         raise PipelineError('JSON needs a schema, such as schema="city string, cents long"')
-    return schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
+    parsed = schema if isinstance(schema, T.StructType) else T.StructType.fromDDL(schema)
+    if not isinstance(parsed, T.StructType):
+        raise PipelineError('a JSON schema has fields: schema="city string, cents long"')
+    return parsed
 
 
 def _json(value: Column, shape: T.StructType, *, is_framed: bool, may_fail: bool) -> Column:

@@ -25,16 +25,22 @@ _MOST_TABLES = 100
 
 
 def query(spark: SparkSession, sql: str, find: Find) -> DataFrame:
-    """The query's result, not computed yet. Topics it names become views as they are asked for."""
+    """The query's result, not computed yet. Topics it names become views as they are asked for,
+    and only until the query is understood: the next may want them otherwise."""
     from pyspark.errors import AnalysisException
 
-    for _ in range(_MOST_TABLES):
-        try:
-            return spark.sql(sql)
-        except AnalysisException as error:
-            if not condition(error).startswith(_UNKNOWN):
-                raise
-            _add_view(find, relation(error))
+    views: list[str] = []
+    try:
+        while len(views) <= _MOST_TABLES:
+            try:
+                return spark.sql(sql)
+            except AnalysisException as error:
+                if not condition(error).startswith(_UNKNOWN):
+                    raise
+                views.append(_add_view(find, relation(error)))
+    finally:
+        for view in views:
+            spark.catalog.dropTempView(view)
     raise PipelineError(f"the query names more than {_MOST_TABLES} topics")
 
 
@@ -65,7 +71,7 @@ def parts_of(quoted: str) -> list[str]:
     return [*parts, current]
 
 
-def _add_view(find: Find, parts: list[str]) -> None:
+def _add_view(find: Find, parts: list[str]) -> str:
     name = ".".join(parts)
     rows = find(name)
     if rows is None:
@@ -73,6 +79,7 @@ def _add_view(find: Find, parts: list[str]) -> None:
     if len(parts) > 1:
         raise PipelineError(f"a topic with a dot in its name needs backquotes: `{name}`")
     rows.createOrReplaceTempView(_quoted(name))
+    return _quoted(name)
 
 
 def readable(records: DataFrame, guessed: Guess) -> DataFrame:
@@ -80,7 +87,9 @@ def readable(records: DataFrame, guessed: Guess) -> DataFrame:
     from pyspark.sql import functions as F
 
     columns = records.columns
-    texts = {name: F.col(name).cast("string") for name in ("key", "value") if name in columns}
+    texts: dict[str, Column] = {
+        name: F.col(name).cast("string") for name in ("key", "value") if name in columns
+    }
     made: list[Column] = [texts.get(name, F.col(name)).alias(name) for name in columns]
     if guessed.fields:
         made.append(F.from_json(texts["value"], guessed.ddl).alias("data"))

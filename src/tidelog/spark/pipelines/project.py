@@ -133,7 +133,7 @@ def rendered(template: str, values: Mapping[str, str]) -> dict[str, str]:
         known = ", ".join(each.name for each in TEMPLATES)
         raise PipelineError(f"there is no template {template!r}: known are {known}")
     home = resources.files(_HOME) / "templates" / template
-    texts = {SPEC_NAMES[0]: Template(_SPEC).substitute(values)}
+    texts = {SPEC_NAMES[0]: Template(_SPEC).substitute(values), ".gitignore": f"{STATE}/\n"}
     for file in sorted(home.iterdir(), key=lambda each: each.name):
         texts[f"transformations/{_file_name(file)}"] = Template(file.read_text()).substitute(values)
     return texts

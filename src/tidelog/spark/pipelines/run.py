@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -22,8 +23,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tidelog.spark.errors import PipelineError
 from tidelog.spark.pipelines.project import Project
+from tidelog.spark.pipelines.users_code import UsersCode
 from tidelog.spark.plain_errors import plain, speaking_plainly
-from tidelog.spark.sessions import is_connect_address, session
+from tidelog.spark.sessions import JAVA_OPTIONS, is_connect_address, session
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[2]"
 _FLOW = re.compile(r"^Flow (?P<name>\S+) (?:is|has) (?P<state>[A-Z]+)")
 _FAILED = ("FAILED", "SKIPPED", "STOPPED")
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Server and client both read it. Without, anybody on this machine could run code as this user."""
+
 _IN_USE = "Another instance of Derby"
 
 
@@ -92,7 +97,7 @@ def run_on(
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
-    from grpc import RpcError  # type: ignore[import-untyped]
+    from grpc import RpcError
     from pyspark.errors import PySparkException
 
     return (PySparkException, RpcError)
@@ -110,6 +115,7 @@ def serving(
             yield session(address, **configuration)  # type: ignore[misc]
         return
     project.state.mkdir(exist_ok=True)
+    os.environ.setdefault(_TOKEN, secrets.token_urlsafe(24))
     settings = {**_server_settings(project), **configuration}
     with speaking_plainly():
         classic = session(
@@ -124,10 +130,15 @@ def serving(
 
 
 def _spec(project: Project) -> Any:
+    import yaml
     from pyspark.pipelines.cli import load_pipeline_spec
 
-    with speaking_plainly():
-        return load_pipeline_spec(project.spec_path)
+    try:
+        with speaking_plainly():
+            return load_pipeline_spec(project.spec_path)
+    except (yaml.YAMLError, TypeError, KeyError) as error:
+        said = " ".join(str(error).split())
+        raise PipelineError(f"{project.spec_path.name} can't be read: {said}") from None
 
 
 def _server_settings(project: Project) -> dict[str, str]:
@@ -143,6 +154,9 @@ def _server_settings(project: Project) -> dict[str, str]:
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={database};create=true"
         ),
+        "spark.driver.extraJavaOptions": (
+            f'{JAVA_OPTIONS} "-Dderby.stream.error.file={project.state / "derby.log"}"'
+        ),
         "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
         "spark.hadoop.hive.metastore.schema.verification": "false",
     }
@@ -155,10 +169,7 @@ def _client_of(classic: Any, configuration: Mapping[str, str]) -> ConnectSession
     port = getattr(getattr(classic._jvm, service), "MODULE$").localPort()
     os.environ["SPARK_LOCAL_REMOTE"] = "1"
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    address = f"sc://127.0.0.1:{port}"
-    if token := os.environ.get("SPARK_CONNECT_AUTHENTICATE_TOKEN"):
-        address += f"/;token={token}"
-    builder = ConnectSession.builder.remote(address)
+    builder = ConnectSession.builder.remote(f"sc://localhost:{port}")
     for name, value in configuration.items():
         builder = builder.config(name, value)
     return builder.config("spark.sql.connect.serverStacktrace.enabled", "false").getOrCreate()
@@ -181,7 +192,7 @@ def _events(spark: ConnectSession, project: Project, wish: Wish) -> Iterator[str
         sql_conf=spec.configuration,
     )
     registry = SparkConnectGraphElementRegistry(session, graph)
-    with _silent_standard_output():
+    with _silent_standard_output(), UsersCode(project.directory):
         register_definitions(project.spec_path, registry, spec, session, graph)
     told = start_run(
         session,

@@ -20,12 +20,19 @@ def from_topic(
     view: str | None = None,
     schema: Any = None,
     format: str = "json",
+    where: str | None = None,
+    once_by: str | None = None,
+    time: str = "timestamp",
+    within: str = "1 hour",
     bootstrap: str | None = None,
     options: dict[str, str] | None = None,
     **decoding: Any,
 ) -> None:
     """Declare the streaming view `view` (the topic's name with `_`): all of the topic, from its
-    beginning.
+    beginning; only what `where`, in SQL, lets through.
+
+    With `once_by`, a record comes once, by that column: a second one `within` that much of the time
+    in the column `time` is left out. (Spark's pipelines can do that at a source only.)
 
     With a `schema` (or what else `tidelog.spark.decode` takes) it has the decoded fields, `error`,
     and the record's `key`, `value`, `topic`, `partition`, `offset` and `timestamp`; those have a
@@ -47,9 +54,13 @@ def from_topic(
         stream = SparkSession.active().readStream.format("tidelog")
         stream = stream.option("kafka.bootstrap.servers", servers).option("subscribe", topic)
         records = stream.options(**given).load()
-        if shape is None:
-            return records
-        return flattened(decode(records, format, schema=known, **decoding), shape.fieldNames())
+        if shape is not None:
+            decoded = decode(records, format, schema=known, **decoding)
+            records = flattened(decoded, shape.fieldNames())
+        chosen = records if where is None else records.where(where)
+        if once_by is None:
+            return chosen
+        return chosen.withWatermark(time, within).dropDuplicatesWithinWatermark([once_by])
 
     pipelines.temporary_view(name=view or table_name(topic))(read)
 

@@ -1,4 +1,8 @@
--- Revenue per minute and ${by}, sent when the minute can't change any more: an hour may be late.
+CREATE STREAMING TABLE ${table}_clean AS
+SELECT ${columns}
+FROM STREAM(${table}_good);
+
+-- Totals per minute and ${by}, sent when the minute can't change any more: an hour may be late.
 CREATE TEMPORARY VIEW ${table}_per_minute AS
 SELECT window.start AS minute, ${by}, count(*) AS records, sum(${amount}) AS ${amount}
 FROM STREAM(${table}_clean) WATERMARK ${time} DELAY OF INTERVAL 1 HOUR
@@ -10,8 +14,10 @@ SELECT
   key,
   value,
   array(
-    named_struct('key', 'error', 'value', cast(coalesce(error, 'a field is missing or wrong') AS binary)),
+    named_struct(
+      'key', 'error',
+      'value', cast(coalesce(error, 'a field is missing or wrong') AS binary)
+    ),
     named_struct('key', 'origin', 'value', cast(concat_ws(':', topic, partition, offset) AS binary))
   ) AS headers
-FROM STREAM(${table}_judged)
-WHERE NOT is_good;
+FROM STREAM(${table}_bad);
