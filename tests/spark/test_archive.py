@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.endtoend.small_disk import mounted_disk
 from tests.spark.lake_topics import Sent, admin_of, consumed, numbered, produce, rows_of
+from tests.spark.process_tree import wait_for
 from tests.support.eventually import eventually
 from tests.support.node_process import RunningNode, StartNode
 
@@ -183,11 +184,11 @@ def test_a_broker_that_was_away_is_waited_for(
         following = threading.Thread(target=job.follow, args=(0.2,))
         following.start()
         try:
-            eventually(lambda: sum(rows) == 300, "the first records")
+            wait_for(lambda: sum(rows) == 300, "the first records")
             node.kill()
             node.restart()
             produce(node.bootstrap, topic, numbered(300, 300))
-            eventually(lambda: sum(rows) == 600, "the records after the restart")
+            wait_for(lambda: sum(rows) == 600, "the records after the restart")
         finally:
             job.stop.set()
             following.join()
@@ -202,17 +203,20 @@ def write_to_the_full_device(_item: int) -> Answer:
 
 def test_a_full_disk_shows_nothing_and_the_next_run_completes(lake: Lake, tmp_path: Path) -> None:
     options = lake.options
-    value = bytes(range(256)) * 40
-    produce(options.bootstrap, options.topic, [Sent(None, value, n % 3) for n in range(300)])
     with pytest.raises(DiskFull, match="no space left"):
         run_tasks(lake.spark, write_to_the_full_device, [0])
     with mounted_disk(tmp_path / "small") as small:
         if small is None:
             return
         on_it = Lake(lake.spark, ArchiveOptions(options.topic, small.path, options.bootstrap))
+        produce(options.bootstrap, options.topic, numbered(0, 30))
+        on_it.fill()
+        value = bytes(range(256)) * 40
+        produce(options.bootstrap, options.topic, [Sent(None, value, n % 3) for n in range(300)])
         small.fill()
         with pytest.raises(DiskFull, match="nothing of this batch is visible"):
             on_it.fill()
+        assert len(on_it.places()) == 30
         small.free()
         on_it.fill()
         assert on_it.matches_the_log()

@@ -15,9 +15,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 import pytest
-from tests.support.eventually import attempts
+from deltalake import DeltaTable
+from tests.spark.lake_topics import admin_of, consumed, numbered, produce
+from tests.spark.process_tree import wait_for
 from tests.support.node_process import RunningNode
 
 from tidelog.client import Admin, Connection, Producer
@@ -47,11 +50,15 @@ class Daemon:
 
     def says(self, pattern: str) -> re.Match[str]:
         """Wait until its log has that."""
-        for _ in attempts(f"{pattern!r} in {self.log_path.name}", pause_s=0.1):
-            found = re.search(pattern, self.log_path.read_text(errors="replace"))
-            if found:
-                return found
-        raise AssertionError
+        found: list[re.Match[str]] = []
+
+        def is_said() -> bool:
+            match = re.search(pattern, self.log_path.read_text(errors="replace"))
+            found.extend([match] if match else [])
+            return bool(found)
+
+        wait_for(is_said, f"{pattern!r} in {self.log_path.name}")
+        return found[0]
 
     def __enter__(self) -> Daemon:
         return self
@@ -143,3 +150,38 @@ def executors_that_worked(directory: Path) -> set[str]:
             if event["Event"] == "SparkListenerTaskEnd":
                 found.add(event["Task Info"]["Executor ID"])
     return found
+
+
+def test_the_archive_is_written_by_both_workers(
+    master: str, spark_node: RunningNode, topic: str, tmp_path: Path
+) -> None:
+    events, lake = tmp_path / "events", tmp_path / "lake"
+    events.mkdir()
+    admin_of(spark_node.bootstrap).create_topic(topic, partitions=4)
+    produce(spark_node.bootstrap, topic, numbered(0, RECORDS, partitions=4))
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    }
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tidelog", "spark", "archive", topic, "--to", str(lake)),
+            *("--master", master, "--bootstrap", spark_node.bootstrap, "--json", *conf),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = DeltaTable(str(lake / topic)).scan(columns=["partition", "offset"]).read_all()
+    found = sorted((row["partition"], row["offset"]) for row in pa.table(rows).to_pylist())
+    assert found == [
+        (each.partition, each.offset) for each in consumed(spark_node.bootstrap, topic)
+    ]
+    assert executors_that_worked(events) == {"0", "1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,6 +31,18 @@ if TYPE_CHECKING:
     from tidelog.spark.jobs.follower import Follower, Listener
 
 app = typer.Typer(rich_markup_mode="markdown")
+
+
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*:/")
+
+
+def a_directory(path: Path | str) -> Path | str:
+    """A path of the file system. The address of an object store would become one by accident."""
+    if _ADDRESS.match(str(path)):
+        raise typer.BadParameter(
+            f"must be a directory that all executors see, not an address: {path}"
+        )
+    return path
 
 
 class OnLoss(StrEnum):
@@ -77,7 +90,10 @@ BatchRecords = Annotated[
 def archive(
     topic: TopicName,
     to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="The lake; the table is DIR/TOPIC.")
+        Path,
+        typer.Option(
+            "--to", metavar="DIR", help="The lake; the table is DIR/TOPIC.", callback=a_directory
+        ),
     ],
     every: Every = None,
     on_loss: LossChoice = OnLoss.FAIL,
@@ -118,8 +134,15 @@ def archive(
 )
 def table(
     topic: TopicName,
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The table itself.")],
+    to: Annotated[
+        Path,
+        typer.Option("--to", metavar="DIR", help="The table itself.", callback=a_directory),
+    ],
     every: Every = None,
+    keep: Annotated[
+        str,
+        typer.Option("--keep", metavar="TIME", help="How long old versions stay readable: 1h, 7d."),
+    ] = "1h",
     on_loss: LossChoice = OnLoss.FAIL,
     group: GroupToShow = None,
     batch_records: BatchRecords = None,
@@ -134,6 +157,7 @@ def table(
     time. All executors must see DIR under the same path.
     """
     every_s = seconds(every, option="--every")
+    keep_hours = hours(keep, option="--keep")
 
     def job(spark: SparkSession, listener: Listener) -> Follower:
         from tidelog.spark.jobs import table as jobs
@@ -145,6 +169,7 @@ def table(
             group=group,
             batch_records=batch_records or jobs.BATCH_RECORDS,
             on_loss=on_loss.value,
+            keep_hours=keep_hours,
         )
         return jobs.latest_values(spark, options, listener)
 
@@ -158,7 +183,12 @@ def table(
 )
 def replay(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A table of the lake (a path), or a topic.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A table of the lake (a path), or a topic.",
+            callback=a_directory,
+        ),
     ],
     topic: Annotated[
         str,
@@ -223,7 +253,10 @@ def replay(
     "Delete at once what is not needed: `tidelog spark optimize ./lake/orders --keep 0h`"
 )
 def optimize(
-    path: Annotated[Path, typer.Argument(metavar="TABLE", help="A table, as ./lake/orders.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="TABLE", help="A table, as ./lake/orders.", callback=a_directory),
+    ],
     keep: Annotated[
         str,
         typer.Option(

@@ -79,6 +79,10 @@ def replay(
     on_trouble: Callable[[str], None] = lambda _reason: None,
 ) -> int:
     """Replay what is not replayed yet; how many records that were."""
+    if spark.conf.get("spark.speculation", "false") == "true":
+        raise OptionError(
+            "a replay can't run with spark.speculation: two tasks would write at once"
+        )
     source, identity = _source(options)
     if not source.partitions:
         return 0

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 BATCH_RECORDS = 1_000_000
 """The driver holds the keys of one batch."""
 
+VACUUM_BATCHES = 20
+"""A merge rewrites files; so often, the old ones that nobody may read any more are deleted."""
+
+KEEP_HOURS = 1
+"""How long a query that has begun may still read the version it began with."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
@@ -45,6 +51,7 @@ class TableOptions:
     group: str | None = None
     batch_records: int = BATCH_RECORDS
     on_loss: OnLoss = "fail"
+    keep_hours: int = KEEP_HOURS
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,8 @@ class TableMover:
         except DiskFull:
             raise disk_full(table.path) from None
         clear_staged(self._path)
+        if table.batch_id % VACUUM_BATCHES == 0:
+            table.vacuum(keep_hours=self._options.keep_hours)
         return Moved(
             rows=sum(file.rows for file in staged),
             data_bytes=sum(answer["data_bytes"] for answer in answers),

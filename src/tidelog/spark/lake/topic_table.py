@@ -44,10 +44,6 @@ class TopicTable:
         self.topic: str = configuration[_TOPIC]
         self.topic_id: str = configuration[_TOPIC_ID]
 
-    @property
-    def version(self) -> int:
-        return int(self._table.version())
-
     def refresh(self) -> None:
         """To the newest version."""
         self._table.update_incremental()
@@ -100,13 +96,13 @@ class TopicTable:
 
     def vacuum(self, *, keep_hours: int) -> list[str]:
         """Delete what no version of the last `keep_hours` refers to; the paths."""
-        deleted: list[str] = self._table.vacuum(
-            keep_hours, dry_run=False, enforce_retention_duration=False, full=True
-        )
+        try:
+            deleted: list[str] = self._table.vacuum(
+                keep_hours, dry_run=False, enforce_retention_duration=False, full=True
+            )
+        except (DeltaError, OSError) as error:
+            raise explained(error, self.path) from None
         return deleted
-
-    def checkpoint(self) -> None:
-        self._table.create_checkpoint()
 
     def write(self, actions: list[Any], properties: CommitProperties | None = None) -> None:
         """One commit of files added and removed. `CommitFailedError` if it lost a race."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.spark.lake.lake_rows import a_file, batches_of
 
@@ -33,6 +33,7 @@ def test_a_table_that_is_optimal_stays_as_it_is() -> None:
     assert plan_runs([a_file(0, 10, size=90), a_file(10, 20, size=90)], target_bytes=100) == []
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(1, 120), st.booleans())),
     st.integers(1, 300),
