@@ -7,14 +7,14 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -rR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check static serve bench sim docs kcat clean
+.PHONY: help setup demo test check static serve bench sim docs kcat java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .make/setup ## create .venv with everything in it
 
-demo: .make/setup ## see it work: orders in, kill -9, orders out
+demo: .make/setup java ## see it work: orders through a kill -9, then through Spark
 	@$(BIN)/tidelog demo
 
 serve: .make/setup ## run a node on 127.0.0.1:9092, data in ./data
@@ -33,7 +33,7 @@ check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
 	@echo "== house rules and unit tests"
 	@$(PYTEST) tests/tidy tests/unit
 
-test: static kcat ## everything, real processes and real clients included
+test: static kcat java ## everything, real processes and real clients included
 	@echo "== all tests"
 	@$(PYTEST) tests
 
@@ -46,6 +46,11 @@ static: .make/setup
 
 kcat:
 	@command -v kcat >/dev/null || scripts/apt-install kcat
+
+# Spark's only need beyond pip. Which Java will do is known to the code; what it says is not shown
+# where the installation goes on anyway.
+java: .make/setup
+	@$(BIN)/python -m tidelog.spark.java 2>/dev/null || scripts/apt-install openjdk-17-jre-headless
 
 clean: ## remove .venv and all caches (not your data)
 	rm -rf $(VENV) .make .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

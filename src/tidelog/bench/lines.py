@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidelog.bench.admin import Admin, WrongAnswer
 from tidelog.bench.figures import Outcome, median
@@ -55,6 +56,9 @@ class Scale:
     dirty_bytes: int
     """Written to the log that is compacted."""
 
+    spark_rows: int
+    """Of 100 bytes each, scanned and written by Spark."""
+
 
 FULL = Scale(
     seconds=1.5,
@@ -65,6 +69,7 @@ FULL = Scale(
     joins=10,
     idle_members=MANY_MEMBERS,
     dirty_bytes=4 * 10**8,
+    spark_rows=4 * 10**6,
 )
 QUICK = Scale(
     seconds=1.0,
@@ -75,6 +80,7 @@ QUICK = Scale(
     joins=5,
     idle_members=FEWER_MEMBERS,
     dirty_bytes=2 * 10**8,
+    spark_rows=10**6,
 )
 
 
@@ -87,6 +93,8 @@ class Bench:
     scale: Scale
     samples: Samples
     say: Callable[[str], None]
+    connector_dir: Path | None = None
+    """Jars of Spark's own Kafka connector, to scan beside ours."""
 
     def keep(self, line: str, server: Server, driver: Driver, outcome: Outcome) -> None:
         metrics = metrics_of(outcome, has_cpu=server.pid != 0)

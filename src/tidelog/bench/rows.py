@@ -219,6 +219,33 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         "p99_ms",
         baseline="compaction.none",
     ),
+    RowSpec(
+        "Spark scan of all columns, against Parquet: rows/s",
+        "spark.scan",
+        "records_per_s",
+        (Target("ratio", at_least=0.6),),
+        baseline="spark.scan.parquet",
+    ),
+    RowSpec(
+        "Spark scan of one column, against Parquet: rows/s",
+        "spark.column",
+        "records_per_s",
+        (Target("ratio", at_least=0.5),),
+        baseline="spark.column.parquet",
+    ),
+    RowSpec(
+        "Spark write, against Parquet: rows/s",
+        "spark.write",
+        "records_per_s",
+        baseline="spark.write.parquet",
+    ),
+    RowSpec(
+        "Spark scan, against Spark's Kafka connector: rows/s",
+        "spark.ours",
+        "records_per_s",
+        (Target("ratio", at_least=2),),
+        baseline="spark.connector",
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from tidelog.bench.machine import facts
 from tidelog.bench.measure import Measure
 from tidelog.bench.rows import Row, build_rows
 from tidelog.bench.samples import Samples
+from tidelog.bench.spark import spark
 from tidelog.bench.warmup import warm_up
 
 LINES: dict[str, Callable[[Bench], None]] = {
@@ -28,6 +29,7 @@ LINES: dict[str, Callable[[Bench], None]] = {
     "memory": lines.memory,
     "groups": groups,
     "compaction": compaction,
+    "spark": spark,
 }
 
 
@@ -48,12 +50,14 @@ def run(
     kafka_dir: Path | None,
     bootstrap: str | None,
     say: Callable[[str], None],
+    connector_dir: Path | None = None,
 ) -> Run:
     """Measure the lines `names` (of `LINES`); `say` hears of every step."""
     samples = Samples()
     with Fleet(kafka_dir=kafka_dir, bootstrap=bootstrap) as fleet:
         about = facts(fleet.directory)
-        bench = Bench(fleet, Measure(scale.seconds, fleet.directory), scale, samples, say)
+        measure = Measure(scale.seconds, fleet.directory)
+        bench = Bench(fleet, measure, scale, samples, say, connector_dir)
         if kafka_dir is not None:
             about["apache kafka"] = kafka_version(kafka_dir)
             # Its resting memory must be read before there has been any work.

@@ -29,11 +29,12 @@ class Noun(NamedTuple):
 
 NOUNS = (
     Noun("serve", "Start a node.", "Run"),
-    Noun("demo", "See it work: orders in, kill -9, orders out.", "Run"),
+    Noun("demo", "See it work: orders through a kill -9, then through Spark.", "Run"),
     Noun("topic", "Create, list, describe, alter and delete topics.", "Use"),
     Noun("produce", "Send records from lines, a file or a generator.", "Use"),
     Noun("consume", "Read records from anywhere in a topic, or as a group.", "Use"),
     Noun("group", "See who reads what and how far behind; move offsets.", "Use"),
+    Noun("spark", "Query, archive, replay and transform topics on Spark.", "Use"),
     Noun("config", "Explain, show and change settings.", "Use"),
     Noun("dump", "Look into log files, with no broker running.", "Look inside"),
     Noun("bench", "Measure throughput and latency on this machine.", "Look inside"),
@@ -156,8 +157,9 @@ def _expected_failures() -> tuple[type[Exception], ...]:
     """Asked for only when something has failed: `--help` need not import librdkafka for it."""
     from tidelog.cli.failure import CommandFailed
     from tidelog.client.errors import ClientError
+    from tidelog.spark.errors import PipelineError
 
-    return (CommandFailed, ClientError)
+    return (CommandFailed, ClientError, PipelineError)
 
 
 def _usage_message(error: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
@@ -44,6 +45,7 @@ class What(Enum):
     MEMORY = "memory"
     GROUPS = "groups"
     COMPACTION = "compaction"
+    SPARK = "spark"
 
 
 @app.command(epilog=_EPILOG)
@@ -59,6 +61,12 @@ def bench(
         Path | None,
         typer.Option(
             metavar="DIR", help="Also measure the Apache Kafka in DIR, which holds libs/*.jar."
+        ),
+    ] = None,
+    connector: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also measure Spark's own Kafka connector, whose jars DIR holds."
         ),
     ] = None,
     json: Annotated[
@@ -78,11 +86,26 @@ def bench(
     """
     if bootstrap is not None:
         _check_address(bootstrap)
-    names = list(LINES) if what is What.ALL else [what.value]
     scale = QUICK if quick else FULL
     if seconds is not None:
         scale = replace(scale, seconds=seconds)
     started_at = datetime.now().astimezone()
+
+    def measure(say: Callable[[str], None]) -> Run:
+        return run_suite(
+            list(LINES) if what is What.ALL else [what.value],
+            scale=scale,
+            kafka_dir=kafka,
+            bootstrap=bootstrap,
+            say=say,
+            connector_dir=connector,
+        )
+
+    _show(_run(measure), started_at, json)
+
+
+def _run(measure: Callable[[Callable[[str], None]], Run]) -> Run:
+    """With a word about each step; what goes wrong is told with the last one that did not."""
     steps = ["the start"]
     try:
         with aside().status("starting") as status:
@@ -91,11 +114,10 @@ def bench(
                 steps.append(step)
                 status.update(f"measured {step}")
 
-            run = run_suite(names, scale=scale, kafka_dir=kafka, bootstrap=bootstrap, say=say)
+            return measure(say)
     except (LibraryMissing, LoadFailed, ServerFailed, WrongAnswer) as error:
         report_error(f"{error} (after {steps[-1]})")
         raise typer.Exit(1) from None
-    _show(run, started_at, json)
 
 
 def _check_address(text: str) -> None:

@@ -15,6 +15,9 @@ COMMANDS = [
     *(("group", verb) for verb in ("list", "describe", "reset-offsets", "delete-offsets")),
     ("group", "delete"),
     *(("config", verb) for verb in ("list", "describe", "set", "unset")),
+    *(("spark", verb) for verb in ("sql", "archive", "replay", "table", "optimize", "inspect")),
+    ("spark", "pipeline"),
+    *(("spark", "pipeline", verb) for verb in ("init", "run")),
 ]
 
 
