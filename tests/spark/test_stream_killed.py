@@ -74,7 +74,7 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     make_topic(spark_node, topic, partitions=2)
     produce(spark_node, topic, numbered(ROWS), partition=None)
     with tempfile.TemporaryFile() as log:
-        for batches in (3, 9, 10**6):
+        for batches in (5, 10**6):
             while committed_batches(tmp_path) < batches:
                 driver = start_driver(spark_node, topic, tmp_path, log.fileno())
                 try:
