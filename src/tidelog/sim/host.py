@@ -287,8 +287,8 @@ class Host:
     def _after_step(self, life: Life) -> None:
         if self.steps % self._options.validate_every == 0:
             life.node.validate()
-            for watcher in self.after_step:
-                watcher(self)
+            for onlooker in self.after_step:
+                onlooker(self)
         for watcher in self.on_step:
             watcher(life)
         deadline = life.node.next_deadline()
