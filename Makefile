@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -rR
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 -rR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check static serve bench sim docs kcat java clean
@@ -31,11 +31,13 @@ docs: .make/setup ## write docs/settings.md from the settings tables
 
 check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
 	@echo "== house rules and unit tests"
-	@$(PYTEST) tests/tidy tests/unit
+	@$(PYTEST) --dist=worksteal tests/tidy tests/unit
 
 test: static kcat java ## everything, real processes and real clients included
-	@echo "== all tests"
-	@$(PYTEST) tests
+	@echo "== all tests but Spark's"
+	@$(PYTEST) --dist=worksteal --ignore=tests/spark tests
+	@echo "== Spark's"
+	@$(PYTEST) --dist=loadfile tests/spark
 
 static: .make/setup
 	@echo "== lint, format, types, imports"
