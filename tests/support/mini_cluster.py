@@ -414,7 +414,7 @@ class MiniCluster:
         for leader, offset in list(self.deleting):
             if leader.ended is not None or not self._is_alive(leader):
                 self.deleting.remove((leader, offset))
-            elif leader.low_watermark >= offset:
+            elif leader.has_let_go(offset):
                 self.note(f"deleted below {offset}")
                 self.checks.told_start = max(self.checks.told_start, offset)
                 self.deleting.remove((leader, offset))

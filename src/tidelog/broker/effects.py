@@ -13,8 +13,9 @@ from tidelog.model.ids import CallId, ConnectionId, Endpoint
 
 Part = Buffer | FileSpan
 
-Channel = Literal["control", "data", "quorum"]
-"""What the nodes talk about: decisions of the controller, partitions' records, the metadata log."""
+Channel = Literal["control", "quorum"] | int
+"""What the nodes talk about: decisions of the controller, the metadata log, and partitions' records
+in as many lanes as their fetches have."""
 
 
 @dataclass(slots=True)

@@ -85,7 +85,10 @@ class Replicas:
         self._now_ms = 0.0
 
     def settings_of(self, topic: TopicState) -> TopicSettings:
-        return resolved_settings(self._topic_defaults, parse_settings(topic.configs, "topic"))
+        """The topic's own; else what the cluster has recorded for all nodes, so that leader and
+        controller agree on how many must be in sync; else what this node was given."""
+        defaults = {**self._topic_defaults, **parse_settings(self.image.defaults, "topic")}
+        return resolved_settings(defaults, parse_settings(topic.configs, "topic"))
 
     # --- following the image ------------------------------------------------------------------
 
@@ -118,7 +121,8 @@ class Replicas:
             topic = image.topic_by_id(key.topic_id)
             if topic is not None:
                 touched += self._follow(topic, topic.partitions[key.partition])
-        for topic_id in dict.fromkeys(t for t in delta.configured if t not in delta.created):
+        configured = list(image.names) if delta.has_new_defaults else delta.configured
+        for topic_id in dict.fromkeys(t for t in configured if t not in delta.created):
             self._configure(image, topic_id)
         for topic_id in delta.created:
             topic = image.topic_by_id(topic_id)

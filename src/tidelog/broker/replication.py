@@ -71,7 +71,7 @@ class Replication:
         settings = self._membership.settings
         self._peers.call(
             endpoint,
-            "data",
+            fetch.lane,
             fetch.request,
             deadline_ms=now.monotonic_ms + settings.fetch_wait_max_ms + _FETCH_GRACE_MS,
             conversation=Then(

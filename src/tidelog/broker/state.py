@@ -147,11 +147,18 @@ class BrokerState:
 
     def roles_changed(self) -> None:
         """Metadata has given partitions another role or in-sync set: who waits is woken, and what
-        a new follower has is flushed, for it may ask for more only then."""
+        a role begins with is flushed: a follower may ask for more, and a leader count it, only
+        then."""
         for replica in self.replicas.take_changed():
             self.advanced[replica] = None
+<<<<<<< HEAD
             self.coordinators.let_go_of_old(replica)
             if replica.follower is not None:
+=======
+            log = replica.log
+            is_behind = log.flushed_offset < log.log_end_offset
+            if is_behind and replica.waits_for_flush and not replica.is_gone:
+>>>>>>> replication
                 self.wants_flush(replica)
 
     def fail_storage(self, error: DiskError) -> None:

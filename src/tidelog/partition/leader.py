@@ -177,6 +177,11 @@ class Leader:
                     start = min(start, self.progress[node].log_start_offset)
         return start
 
+    def has_let_go(self, offset: Offset) -> bool:
+        """What lies below `offset` is gone for good: whoever may be elected begins there or later.
+        With too few in sync that may be somebody who has left."""
+        return self.has_enough_replicas and self.low_watermark >= offset
+
     def is_acknowledged(self, last_offset: Offset, *, by_all: bool) -> bool:
         """A record counts for its producer: with all in sync, or with us alone (acks=1)."""
         if by_all and self._waits_for_all:

@@ -40,7 +40,7 @@ class DeleteRecordsWait(Wait):
             replica, leader, offset, result = moving
             if leader.ended is not None:
                 result.error_code = leader.ended
-            elif leader.low_watermark >= offset:
+            elif leader.has_let_go(offset):
                 result.low_watermark = leader.low_watermark
             elif self._state.node_is_read_only:
                 result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -111,7 +111,7 @@ def _advance(
         result.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
     elif state.node_is_read_only:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    elif offset <= leader.low_watermark:
+    elif leader.has_let_go(offset):
         result.low_watermark = leader.low_watermark
     else:
         leader.log.advance_start(offset)
