@@ -151,14 +151,10 @@ class BrokerState:
         then."""
         for replica in self.replicas.take_changed():
             self.advanced[replica] = None
-<<<<<<< HEAD
             self.coordinators.let_go_of_old(replica)
-            if replica.follower is not None:
-=======
             log = replica.log
             is_behind = log.flushed_offset < log.log_end_offset
             if is_behind and replica.waits_for_flush and not replica.is_gone:
->>>>>>> replication
                 self.wants_flush(replica)
 
     def fail_storage(self, error: DiskError) -> None:
