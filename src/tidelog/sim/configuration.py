@@ -168,7 +168,7 @@ def _draw_actors(random: Random) -> Actors:
         owners=random.choice((0, 1)),
         committers=random.choice((0, 1, 2)),
         members=random.choice((0, 0, 2, 3)),
-        keepers=random.choice((0, 0, 1)),
+        keepers=random.choice((0, 1, 1)),
         static_members=random.choice((0, 1, 2)),
         newer_members=random.choice((0, 0, 0, 2, 3)),
         configurers=random.choice((0, 0, 1)),
