@@ -38,6 +38,12 @@ def admin_of(bootstrap: str) -> Admin:
     return Admin(Connection(bootstrap))
 
 
+def create_topic(bootstrap: str, name: str, *, partitions: int) -> None:
+    """Records of 2023 must stay: retention would delete them whenever a test is slow enough."""
+    settings = {"retention.ms": "-1"}
+    admin_of(bootstrap).create_topic(name, partitions=partitions, settings=settings)
+
+
 def produce(bootstrap: str, topic: str, records: Iterable[Sent], *, codec: str = "none") -> None:
     """All acknowledged when this returns."""
     producer = confluent_kafka.Producer(

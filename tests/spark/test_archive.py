@@ -12,7 +12,15 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.endtoend.small_disk import mounted_disk
-from tests.spark.lake_topics import Sent, admin_of, consumed, numbered, produce, rows_of
+from tests.spark.lake_topics import (
+    Sent,
+    admin_of,
+    consumed,
+    create_topic,
+    numbered,
+    produce,
+    rows_of,
+)
 from tests.spark.process_tree import wait_for
 from tests.support.eventually import eventually
 from tests.support.node_process import RunningNode, StartNode
@@ -58,7 +66,7 @@ class Lake:
 
 @pytest.fixture
 def lake(spark: SparkSession, spark_node: RunningNode, topic: str, tmp_path: Path) -> Lake:
-    admin_of(spark_node.bootstrap).create_topic(topic, partitions=3)
+    create_topic(spark_node.bootstrap, topic, partitions=3)
     return Lake(spark, ArchiveOptions(topic, tmp_path / "lake", spark_node.bootstrap))
 
 
@@ -140,7 +148,7 @@ def test_a_topic_created_again_is_refused_and_the_lake_kept(lake: Lake) -> None:
     admin = admin_of(options.bootstrap)
     admin.delete_topic(options.topic)
     eventually(lambda: not _has_topic(options), "the end of the topic")
-    admin.create_topic(options.topic, partitions=3)
+    create_topic(options.bootstrap, options.topic, partitions=3)
     produce(options.bootstrap, options.topic, numbered(0, 60))
     with pytest.raises(OtherTopic, match="deleted and created again"):
         lake.fill()
@@ -173,7 +181,7 @@ def test_a_broker_that_was_away_is_waited_for(
     spark: SparkSession, start_node: StartNode, tmp_path: Path, topic: str
 ) -> None:
     node = start_node(tmp_path / "data")
-    admin_of(node.bootstrap).create_topic(topic, partitions=3)
+    create_topic(node.bootstrap, topic, partitions=3)
     produce(node.bootstrap, topic, numbered(0, 300))
     options = ArchiveOptions(topic, tmp_path / "lake", node.bootstrap)
     lake = Lake(spark, options)

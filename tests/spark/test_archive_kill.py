@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.spark.lake_topics import Sent, admin_of, consumed, produce
+from tests.spark.lake_topics import Sent, consumed, create_topic, produce
 from tests.spark.process_tree import descendants, is_running, kill_hard, python_workers, wait_for
 from tests.support.node_process import RunningNode
 
@@ -89,7 +89,7 @@ class Killed:
 def test_nothing_is_lost_or_doubled_when_drivers_and_workers_are_killed(
     node: RunningNode, tmp_path: Path
 ) -> None:
-    admin_of(node.bootstrap).create_topic(TOPIC, partitions=PARTITIONS)
+    create_topic(node.bootstrap, TOPIC, partitions=PARTITIONS)
     killed = Killed(node.bootstrap, tmp_path)
     killed.produce(60_000)
     with killed.driver() as driver:

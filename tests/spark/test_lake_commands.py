@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lake_topics import admin_of, consumed, numbered, produce
+from tests.spark.lake_topics import consumed, create_topic, numbered, produce
 from tests.support.command_line import CommandLine
 from tests.support.node_process import RunningNode
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 @pytest.fixture
 def orders(spark: SparkSession, spark_node: RunningNode, topic: str) -> str:
     """60 records; the commands use the session that is there."""
-    admin_of(spark_node.bootstrap).create_topic(topic, partitions=3)
+    create_topic(spark_node.bootstrap, topic, partitions=3)
     produce(spark_node.bootstrap, topic, numbered(0, 60))
     return topic
 

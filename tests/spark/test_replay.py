@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lake_topics import Record, Sent, admin_of, consumed, numbered, produce
+from tests.spark.lake_topics import (
+    Record,
+    Sent,
+    admin_of,
+    consumed,
+    create_topic,
+    numbered,
+    produce,
+)
 from tests.support.node_process import RunningNode
 
 from tidelog.model.ids import TopicPartition
@@ -25,7 +33,7 @@ START_MS = 1_700_000_000_000
 @pytest.fixture
 def orders(spark_node: RunningNode, topic: str) -> str:
     """A topic of 300 records, some with headers, one without key and value."""
-    admin_of(spark_node.bootstrap).create_topic(topic, partitions=3)
+    create_topic(spark_node.bootstrap, topic, partitions=3)
     with_headers = Sent(b"k", b"v", 1, START_MS + 5, headers=(("a", b"1"), ("a", None)))
     records = [Sent(None, None, 2, START_MS + 9), with_headers, *numbered(0, 298)]
     produce(spark_node.bootstrap, topic, records)
@@ -107,7 +115,7 @@ def test_what_can_not_be_replayed_is_said_in_one_line(
     bootstrap = spark_node.bootstrap
     with pytest.raises(OptionError, match="can't be replayed into itself"):
         replay(spark, ReplayOptions(orders, orders, bootstrap))
-    admin_of(bootstrap).create_topic(f"{orders}.narrow", partitions=2)
+    create_topic(bootstrap, f"{orders}.narrow", partitions=2)
     with pytest.raises(OptionError, match="has 2 partitions, the source has 3"):
         replay(spark, ReplayOptions(orders, f"{orders}.narrow", bootstrap))
 
@@ -120,7 +128,7 @@ def test_a_task_that_is_run_again_writes_only_what_is_missing(
     from tidelog.spark.sink_options import SinkOptions
 
     bootstrap, target = spark_node.bootstrap, f"{orders}.again"
-    admin_of(bootstrap).create_topic(target, partitions=3)
+    create_topic(bootstrap, target, partitions=3)
     source, _identity = _source(ReplayOptions(orders, target, bootstrap))
     sink = SinkOptions(bootstrap, topic=target)
     ReplayTask(source, sink, 40)(Position(0, 0))

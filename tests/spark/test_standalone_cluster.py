@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from deltalake import DeltaTable
-from tests.spark.lake_topics import admin_of, consumed, numbered, produce
+from tests.spark.lake_topics import consumed, create_topic, numbered, produce
 from tests.spark.process_tree import wait_for
 from tests.support.node_process import RunningNode
 
@@ -157,7 +157,7 @@ def test_the_archive_is_written_by_both_workers(
 ) -> None:
     events, lake = tmp_path / "events", tmp_path / "lake"
     events.mkdir()
-    admin_of(spark_node.bootstrap).create_topic(topic, partitions=4)
+    create_topic(spark_node.bootstrap, topic, partitions=4)
     produce(spark_node.bootstrap, topic, numbered(0, RECORDS, partitions=4))
     settings = {
         "spark.executor.memory": "512m",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lake_topics import Sent, admin_of, consumed, numbered, produce
+from tests.spark.lake_topics import Sent, consumed, create_topic, numbered, produce
 from tests.support.node_process import RunningNode
 
 from tidelog.spark.jobs.follower import BatchDone, Listener
@@ -48,7 +48,7 @@ def remembered(options: TableOptions) -> dict[bytes, tuple[int, int, bytes]]:
 
 @pytest.fixture
 def options(spark_node: RunningNode, topic: str, tmp_path: Path) -> TableOptions:
-    admin_of(spark_node.bootstrap).create_topic(topic, partitions=2)
+    create_topic(spark_node.bootstrap, topic, partitions=2)
     return TableOptions(topic, tmp_path / "latest", spark_node.bootstrap, batch_records=150)
 
 

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.lake_topics import Record, admin_of, consumed, numbered, produce, rows_of
+from tests.spark.lake_topics import (
+    Record,
+    admin_of,
+    consumed,
+    create_topic,
+    numbered,
+    produce,
+    rows_of,
+)
 from tests.support.node_process import RunningNode
 
 from tidelog.model.ids import TopicPartition
@@ -26,7 +34,7 @@ class Tiers:
         self.bootstrap = bootstrap
         self.name = name
         self.lake = lake
-        admin_of(bootstrap).create_topic(name, partitions=3)
+        create_topic(bootstrap, name, partitions=3)
 
     def archive(self) -> None:
         options = ArchiveOptions(self.name, self.lake, self.bootstrap)

@@ -25,7 +25,7 @@ from tidelog.spark.cluster import Cluster
 from tidelog.spark.errors import DataLoss, NoBroker, PipelineError
 from tidelog.spark.jobs.log_ranges import OnLoss, log_ranges
 from tidelog.spark.jobs.tasks import parallelism
-from tidelog.spark.lake.errors import TaskFailed
+from tidelog.spark.lake.errors import LostRecords, TaskFailed
 from tidelog.spark.lake.lock import only_driver
 from tidelog.spark.lake.topic_table import TopicTable, explained
 from tidelog.spark.lake.writing import clear_unfinished
@@ -145,9 +145,10 @@ class Follower:
                 is_done = self._batch(ends)
                 failures = 0
             except (TaskFailed, DataLoss) as error:
-                is_final = isinstance(error, DataLoss) and self._following.on_loss == "fail"
+                if isinstance(error, DataLoss) and self._following.on_loss == "fail":
+                    raise _lost(error) from None
                 failures += 1
-                if is_final or failures == MAX_FAILURES:
+                if failures == MAX_FAILURES:
                     raise
                 self._listener.on_trouble(f"{error}; the batch is done again")
 
@@ -215,3 +216,9 @@ class Follower:
             group_offsets.commit(self._cluster, self._following.group, offsets)
         except PipelineError as error:
             self._listener.on_trouble(f"the group's offsets could not be committed: {error}")
+
+
+def _lost(error: DataLoss) -> LostRecords:
+    """What a task found gone, with the option of this job instead of the source's."""
+    what = str(error).partition(". Set failOnDataLoss")[0]
+    return LostRecords(f"{what}; --on-loss continue goes on with what is left")

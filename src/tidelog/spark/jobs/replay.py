@@ -44,6 +44,10 @@ TURN_RECORDS = 500_000
 MAX_FAILURES = 4
 ALWAYS = Period()
 
+_KEPT = {"retention.ms": "-1"}
+"""Of a target that a replay makes: its records are as old as they were, so retention by time would
+delete them at once."""
+
 Source = ArchiveSource | LogSource
 
 
@@ -164,7 +168,9 @@ def _log_source(options: ReplayOptions, topic: str) -> tuple[Source, str]:
 def _target(cluster: Cluster, options: ReplayOptions, partitions: int) -> TopicView:
     view = cluster.find_topic(options.topic)
     if view is None:
-        Admin(Connection(options.bootstrap)).create_topic(options.topic, partitions=partitions)
+        Admin(Connection(options.bootstrap)).create_topic(
+            options.topic, partitions=partitions, settings=_KEPT
+        )
         view = cluster.topic(options.topic)
     if len(view.partitions) < partitions:
         raise OptionError(
