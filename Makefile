@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check static serve bench sim docs kcat java clean
