@@ -77,6 +77,13 @@ class Topic:
         return [TopicPartition(self.name, partition)]
 
 
+class Cluster(NamedTuple):
+    """Addresses of nodes by id; `controller` is -1 while none is known."""
+
+    nodes: dict[int, str]
+    controller: int
+
+
 class TopicSetting(NamedTuple):
     """A setting of a topic. `source` is Kafka's word in lower case: "default config" and others."""
 
@@ -147,6 +154,15 @@ class Admin(GroupAdmin):
 
     def node_ids(self) -> list[int]:
         return sorted(self._addresses())
+
+    def cluster(self) -> Cluster:
+        """The nodes that are there, and which of them is the controller."""
+        try:
+            metadata = self._client.list_topics(timeout=self._connection.timeout_s)
+        except KafkaException as exception:
+            raise self._explained(exception) from None
+        nodes = {node.id: f"{node.host}:{node.port}" for node in metadata.brokers.values()}
+        return Cluster(dict(sorted(nodes.items())), int(metadata.controller_id))
 
     def sizes(self, topic: Topic) -> dict[TopicPartition, int]:
         """The bytes each partition takes on its leader; without those that nobody tells."""
