@@ -293,8 +293,9 @@ class Node:
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
-        if member.journal.failure is not None:
-            self._give_up(member.journal.failure, effects)
+        failure = member.journal.failure or self.state.storage_error
+        if failure is not None:
+            self._give_up(failure, effects)
             return
         self._apply_committed(now, effects)
         member.settle(now)
@@ -470,11 +471,10 @@ class Node:
             member.leave(now)
 
     def _give_up(self, why: str, effects: list[Effect]) -> None:
-        """A member that can't keep its promises to the others must be gone before it breaks one."""
+        """A member that can't keep its promises must be gone before it breaks one: what it leads is
+        in better hands with the others."""
         self._is_stopped = True
-        effects.append(
-            Stop(f"the metadata log can't be written ({why}): see to the disk, then start again")
-        )
+        effects.append(Stop(f"the disk failed ({why}): see to it, then start the node again"))
 
     def _may_go(self, now: Now, member: ClusterMember) -> bool:
         """The cluster lets it go, or does not answer."""
