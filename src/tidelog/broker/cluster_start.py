@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tidelog.broker.cluster_member import ClusterMember
 from tidelog.broker.configuration import NodeConfig
-from tidelog.broker.last_life import directory_id, take_last_life
+from tidelog.broker.last_life import LastLife, directory_id, take_last_life
 from tidelog.broker.peers import Peers
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
@@ -51,14 +51,12 @@ def start_member(
     last_life = take_last_life(disk)
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
-    me = ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random)))
     voters = parse_voters(config.settings.controller_quorum_voters)
+    log = open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
     try:
-        metadata_log = MetadataLog(
-            disk, open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
-        )
+        metadata_log = MetadataLog(disk, log)
         quorum = Quorum(
-            me,
+            ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random))),
             _voter_set(voters),
             log=metadata_log,
             store=VoteFile(disk, METADATA_DIRECTORY),
@@ -66,19 +64,17 @@ def start_member(
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
         )
-        journal = QuorumJournal(quorum, metadata_log, peers)
+        journal = QuorumJournal(
+            quorum,
+            metadata_log,
+            peers,
+            records_per_snapshot=config.settings.metadata_log_max_records_between_snapshots,
+        )
     except (LogDamaged, VoteDamaged, DecodeError) as damaged:
         raise StartRefused(
             f"{damaged}; empty the data directory, and the node gets all of it from the others"
         ) from None
-    replicas = Replicas(
-        disk,
-        dict(config.topic_defaults),
-        membership=Membership(config.node_id, replication_settings(config.settings)),
-        safeguards=safeguards,
-    )
-    replicas.membership.has_session = replicas.membership.may_lead = False
-    replicas.opens_clean = last_life.ended_cleanly
+    replicas = _replicas(config, disk, last_life, safeguards)
     state = BrokerState(
         config,
         journal=journal,
@@ -100,6 +96,21 @@ def start_member(
     )
     state.cluster = member
     return state, member
+
+
+def _replicas(
+    config: NodeConfig, disk: Disk, last_life: LastLife, safeguards: frozenset[Safeguard]
+) -> Replicas:
+    """None yet; and none is led before the cluster has let the node in."""
+    replicas = Replicas(
+        disk,
+        dict(config.topic_defaults),
+        membership=Membership(config.node_id, replication_settings(config.settings)),
+        safeguards=safeguards,
+    )
+    replicas.membership.has_session = replicas.membership.may_lead = False
+    replicas.opens_clean = last_life.ended_cleanly
+    return replicas
 
 
 def _voter_set(voters: dict[NodeId, Endpoint]) -> VoterSet:

@@ -41,8 +41,11 @@ from tidelog.broker.pending import Row
 from tidelog.broker.quorum_requests import is_for_quorum
 from tidelog.broker.start import load_groups, recover
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
-from tidelog.log.disk import Disk, DiskError
+from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.log.log import Log
+from tidelog.metadata.delta import Delta
+from tidelog.metadata.image import Image
+from tidelog.metadata.snapshot import difference
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -387,10 +390,22 @@ class Node:
             effects += [Report("warning", text) for text in leader.take_reports()]
         if not state.node_is_read_only:
             self._checkpoint(state.journal.log)
+            self._keep_snapshot()
             if state.journal.log.has_overtaken_mark:
                 state.flushing.touch_journal()
         idle_ms = self._config.settings.connections_max_idle_ms
         self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
+
+    def _keep_snapshot(self) -> None:
+        """Nobody waits for it, so a full disk is no error here."""
+        if self._member is None:
+            return
+        try:
+            self._member.journal.keep_snapshot(self.state.image)
+        except DiskFull:
+            pass
+        except DiskError as error:
+            self.state.fail_storage(error)
 
     def _checkpoint(self, log: Log) -> None:
         try:
@@ -428,14 +443,12 @@ class Node:
     def _apply_committed(self, now: Now, effects: list[Effect]) -> None:
         """Committed metadata becomes the node's image; who waited for it is answered."""
         state = self.state
+        restored = None if self._member is None else self._member.journal.take_restored()
+        if restored is not None:
+            self._follow_image(now, restored, difference(state.image, restored), effects)
         records = state.journal.take_committed()
         if records:
-            state.image, delta = state.image.replay(records)
-            directories = state.replicas.apply(state.image, delta, now_ms=now.monotonic_ms)
-            state.flushing.touch_directories(directories)
-            state.roles_changed()
-            effects += [Report("error", text) for text in load_groups(state, now)]
-            state.image_waits_due = True
+            self._follow_image(now, *state.image.replay(records), effects)
         for row in state.pending.committed(state.journal.committed_offset):
             self._resume(row, now, effects)
         if state.has_lost_office:
@@ -446,6 +459,16 @@ class Node:
             state.image_waits_due = False
             for row in state.pending.waiting_for_image():
                 self._resume(row, now, effects)
+
+    def _follow_image(self, now: Now, image: Image, delta: Delta, effects: list[Effect]) -> None:
+        """What the cluster has agreed on is another now."""
+        state = self.state
+        state.image = image
+        directories = state.replicas.apply(image, delta, now_ms=now.monotonic_ms)
+        state.flushing.touch_directories(directories)
+        state.roles_changed()
+        effects += [Report("error", text) for text in load_groups(state, now)]
+        state.image_waits_due = True
 
     def _go_read_only(self, now: Now, effects: list[Effect]) -> None:
         """After a failed fsync nothing is acknowledged. What was flushed before stays readable."""

@@ -47,9 +47,6 @@ from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
 
-SNAPSHOT_RECORDS = 20_000
-"""Committed records after which the image is kept as a snapshot and the log begins anew."""
-
 _REQUEST_TIMEOUT_MS = 2_000.0
 
 
@@ -61,14 +58,17 @@ class QuorumJournal:
         quorum: Quorum,
         metadata_log: MetadataLog,
         peers: Peers,
+        *,
+        records_per_snapshot: int,
     ) -> None:
         self._quorum = quorum
         self._log = metadata_log
         self._peers = peers
+        self._records_per_snapshot = records_per_snapshot
         self._endpoint_of: Callable[[NodeId], Endpoint | None] = _nowhere
         self._answer: Callable[[int, Any], None] = _to_nobody
         self._want_flush: Callable[[], None] = _never
-        self._applied = metadata_log.start_offset
+        self._applied = quorum.high_watermark
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
         self.leader_id: NodeId | None = None
@@ -142,13 +142,13 @@ class QuorumJournal:
                 offset = batch.next_offset
         return records
 
-    def keep_snapshot(self, image: Image) -> bool:
-        """Keep `image`, which has all that was given out so far, if the log has grown enough."""
-        if self._since_snapshot < SNAPSHOT_RECORDS or self._applied <= self._log.start_offset:
-            return False
-        self._quorum.snapshot(self._applied, encode_image(image))
-        self._since_snapshot = 0
-        return True
+    def keep_snapshot(self, image: Image) -> None:
+        """Keep `image`, which has all that was given out so far, if the log has grown enough.
+        `DiskError` if the disk won't: then nothing has changed."""
+        is_due = self._since_snapshot >= self._records_per_snapshot
+        if is_due and self._applied > self._log.start_offset:
+            self._quorum.snapshot(self._applied, encode_image(image))
+            self._since_snapshot = 0
 
     # --- the quorum -----------------------------------------------------------------------------
 

@@ -177,6 +177,16 @@ def table(
     _follow(job, report, bootstrap, every_s, master, conf)
 
 
+_TARGET = typer.Option(
+    "--topic",
+    "-t",
+    metavar="TOPIC",
+    help="Where to; made with the source's partitions if it is not there.",
+    autocompletion=topic_names,
+    callback=named,
+)
+
+
 @app.command(
     epilog="Example: `tidelog spark replay ./lake/orders --topic orders.v2 --from 2026-01-01`\n\n"
     "From the log: `tidelog spark replay orders --topic orders.v2`"
@@ -192,14 +202,7 @@ def replay(
     ],
     topic: Annotated[
         str,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="Where to; made with the source's partitions if it is not there.",
-            autocompletion=topic_names,
-            callback=named,
-        ),
+        _TARGET,
     ],
     since: Annotated[
         str | None,
@@ -225,10 +228,7 @@ def replay(
     Key, value, headers, timestamp, partition and order are kept. It may be killed and started
     again: it goes on where it was, as long as nobody else writes to the topic.
     """
-    since_us, until_us = (
-        moment_us(since, option="--from"),
-        moment_us(until, option="--to"),
-    )
+    since_us, until_us = moment_us(since, option="--from"), moment_us(until, option="--to")
     is_lake = "/" in source or Path(source).is_dir()
     Connection(bootstrap).probe()
     report = ReplayReport(source, topic, as_json=as_json)

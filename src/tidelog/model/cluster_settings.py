@@ -42,6 +42,15 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "a controller that a majority has not asked for this long resigns.",
     ),
     Setting(
+        "metadata.log.max.records.between.snapshots",
+        "node",
+        20_000,
+        low=1,
+        high=INT32_MAX,
+        doc="After so many records of metadata a node keeps all of it as a snapshot, and lets the "
+        "log begin there.",
+    ),
+    Setting(
         "broker.session.timeout.ms",
         "node",
         3000,

@@ -328,6 +328,7 @@ class NodeSettings:
     controller_quorum_bootstrap_servers: str
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
+    metadata_log_max_records_between_snapshots: int
     broker_session_timeout_ms: int
     broker_heartbeat_interval_ms: int
     replica_fetch_wait_max_ms: int

@@ -86,6 +86,7 @@ def _draw_patience(random: Random) -> dict[str, Value]:
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
         "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
         "replica.fetch.wait.max.ms": random.choice((20, 100)),
+        "metadata.log.max.records.between.snapshots": random.choice((10, 40, 20_000)),
         "offsets.topic.num.partitions": random.choice((1, 3)),
         "auto.create.topics.enable": False,
         "group.min.session.timeout.ms": 50,
