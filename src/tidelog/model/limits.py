@@ -13,6 +13,10 @@ MAX_DECODED_ELEMENTS = 1_000_000
 """The same for whatever is no request: a response, a batch's records. The byte budget (an element
 needs at least one byte of the frame) usually bites first."""
 
+MAX_STRING_BYTES = 0x7FFF
+"""Of a string in a message. Newer versions could say more, but not all that is done with a string
+has room for it; Kafka refuses the same."""
+
 MAX_TOPIC_NAME = 249
 """Kafka's limit: leaves room for `-<partition>` in a file name of 255 bytes."""
 

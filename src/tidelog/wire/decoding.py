@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.limits import MAX_DECODED_ELEMENTS, MAX_REQUEST_ELEMENTS
+from tidelog.model.limits import MAX_DECODED_ELEMENTS, MAX_REQUEST_ELEMENTS, MAX_STRING_BYTES
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.schema import FieldSchema, MessageSchema, WireType, schema_of
 from tidelog.wire.source import FIXED, Source, fixed_size
@@ -260,7 +260,8 @@ class _DecoderBuilder:
         }[kind]
         with self._unless_null(field, target, length):
             source.line(f"stop = pos + {length}")
-            with source.block(f"if {length} < 0 or stop > end:"):
+            too_long = f" or {length} > {MAX_STRING_BYTES}" if kind == "string" else ""
+            with source.block(f"if {length} < 0 or stop > end{too_long}:"):
                 source.line(f"raise bad_length({field.name!r}, {length}, end - pos)")
             source.line(f"{target} = {expression}")
             source.line("pos = stop")

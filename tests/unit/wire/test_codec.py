@@ -22,6 +22,7 @@ from tidelog.wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdResponse
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.messages.produce import (
@@ -30,6 +31,7 @@ from tidelog.wire.messages.produce import (
     TopicProduceData,
 )
 from tidelog.wire.parts import Records, Span, size_of
+from tidelog.wire.requests import LENGTH_BYTES, decode_body, decode_header, encode_request
 from tidelog.wire.schema import boolean, int32, message, string, struct
 
 
@@ -262,3 +264,11 @@ def test_more_uuids_than_are_remembered_still_decode() -> None:
     topics = [MetadataRequestTopic(topic_id=UUID(int=n), name=None) for n in range(5000)]
     encoded = joined(encode_body(MetadataRequest(topics=topics), 12))
     assert decoder(MetadataRequest, 12)(memoryview(encoded), 0).topics == topics
+
+
+def test_a_string_longer_than_kafkas_longest_is_refused() -> None:
+    request = HeartbeatRequest(group_id="g" * 0x8000, generation_id=1, member_id="m")
+    frame = encode_request(request, 4, correlation_id=1, client_id=None)[LENGTH_BYTES:]
+    header, position = decode_header(memoryview(frame))
+    with pytest.raises(DecodeError, match="group_id"):
+        decode_body(header, memoryview(frame), position)
