@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.broker.configuration import NodeConfig
-from tidelog.broker.controller_link import ControllerLink
+from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.last_life import LastLife, note_broker_epoch
 from tidelog.broker.peers import Conversation, Peers
@@ -26,6 +26,7 @@ from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
 
@@ -52,6 +53,7 @@ class ClusterMember:
         self._disk = disk
         self._voters = voters
         self._noted_epoch = NO_BROKER_EPOCH
+        self._decide_from_ms = 0.0
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
@@ -117,14 +119,13 @@ class ClusterMember:
     # --- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        controller = self._state.active_controller
         deadlines = (
             self.journal.next_deadline(),
             self.registration.next_deadline(),
             self.forwarding.next_deadline(),
             self.replication.next_deadline(),
             self._peers.next_deadline(),
-            None if controller is None else controller.next_deadline(),
+            self._controller_deadline(),
         )
         return min((at for at in deadlines if at is not None), default=None)
 
@@ -134,10 +135,14 @@ class ClusterMember:
         self.journal.tick(now)
         self.registration.tick(now)
         self.forwarding.tick(now)
-        controller = self._state.active_controller
-        deadline_ms = None if controller is None else controller.next_deadline()
+        controller, deadline_ms = self._state.active_controller, self._controller_deadline()
         if controller is not None and deadline_ms is not None and now.monotonic_ms >= deadline_ms:
             self._record(controller.tick(now.monotonic_ms), now)
+
+    def _controller_deadline(self) -> float | None:
+        controller = self._state.active_controller
+        deadline_ms = None if controller is None else controller.next_deadline()
+        return None if deadline_ms is None else max(deadline_ms, self._decide_from_ms)
 
     def begin(self, now: Now) -> None:
         """The beginning of a step: time may have passed, and the session with it."""
@@ -193,10 +198,11 @@ class ClusterMember:
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
 
     def _record(self, decision: Decision[Any], now: Now) -> None:
-        """If it can't be recorded now, it is decided again: by the next tick, or the next
-        controller."""
-        if decision.records:
-            self._state.commit(decision, now)
+        """A controller that can't write makes room for another: what it wanted to record is decided
+        again, by that one or by a later tick."""
+        if decision.records and isinstance(self._state.commit(decision, now), ErrorCode):
+            self._decide_from_ms = now.monotonic_ms + RETRY_MS
+            self.journal.resign(now)
 
     # --- the session ----------------------------------------------------------------------------
 
