@@ -227,6 +227,7 @@ class ClusterMember:
                 self._state.fail_storage(error)
                 return
             self._noted_epoch = replicas.membership.broker_epoch = epoch
+            registration.is_noted = True
         if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
             self.reports += replicas.let_in(now.monotonic_ms)
             self._state.roles_changed()

@@ -86,6 +86,8 @@ class Registration:
         self.stage = Stage.JOINING
         self.broker_epoch = NO_BROKER_EPOCH
         self.lease_until_ms = 0.0
+        self.is_noted = False
+        """The broker epoch is on disk: not before that may the node be let in under it."""
         self.refusal: ErrorCode | None = None
         """Why the cluster does not take this node, if it said so."""
         self._due_ms: float | None = 0.0
@@ -101,6 +103,9 @@ class Registration:
     def tick(self, now: Now) -> None:
         """Speak up if it is time."""
         if self._due_ms is None or now.monotonic_ms < self._due_ms or self.stage is Stage.LEFT:
+            return
+        if self.stage is not Stage.JOINING and not self.is_noted:
+            self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self._asked += 1
         number, sent_ms = self._asked, now.monotonic_ms
@@ -165,6 +170,7 @@ class Registration:
             self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self.refusal = None
+        self.is_noted = self.is_noted and self.broker_epoch == answer.broker_epoch
         self.broker_epoch = answer.broker_epoch
         self.stage = Stage.FENCED
         self._due_ms = now.monotonic_ms

@@ -2,12 +2,12 @@
 
 A registration gets the next broker epoch, and the node is fenced until it has caught up with the
 metadata. The node may vouch for its logs with `previous_epoch`: the epoch it had when it last ran
-on this directory. If that is the last epoch the cluster knows of it, it stays eligible where it
-was: after a clean stop everywhere, after a crash (`has_crashed`) where records count only once they
-are flushed, since a crash takes nothing that counted. Otherwise it may have lost records (a wiped
-or an old directory, records that counted unflushed), and is removed from the ISR and ELR until it
-has fetched again; only where it is the one replica there is, it goes on, because nobody else will
-ever have more.
+on this directory. If it was not let in under a later one, it stays eligible where it was: after a
+clean stop everywhere, after a crash (`has_crashed`) where records count only once they are flushed,
+since a crash takes nothing that counted. Otherwise it may have lost records (a wiped or an old
+directory, records that counted unflushed), and is removed from the ISR and ELR until it has fetched
+again; only where it is the one replica there is, it goes on, because nobody else will ever have
+more.
 """
 
 from __future__ import annotations
@@ -164,7 +164,9 @@ def _has_all_it_had(
 ) -> bool:
     if Safeguard.CLEAN_MARK not in safeguards:
         return True
-    return known is not None and asked.previous_epoch == known.epoch
+    if known is None or asked.previous_epoch == NO_BROKER_EPOCH:
+        return False
+    return known.served_epoch <= asked.previous_epoch <= known.epoch
 
 
 def _losses(
@@ -206,6 +208,7 @@ def _plan_crashed(
 
 
 def _node_record(image: Image, asked: Registration, *, is_fenced: bool) -> NodeRecord:
+    known = image.nodes.get(asked.node_id)
     return NodeRecord(
         node_id=asked.node_id,
         host=asked.listeners[0].host,
@@ -214,6 +217,7 @@ def _node_record(image: Image, asked: Registration, *, is_fenced: bool) -> NodeR
         epoch=image.last_broker_epoch + 1,
         incarnation_id=asked.incarnation_id,
         is_fenced=is_fenced,
+        served_epoch=NO_BROKER_EPOCH if known is None else known.served_epoch,
         listeners=[
             ListenerRecord(
                 name=each.name,

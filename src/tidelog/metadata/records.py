@@ -52,9 +52,10 @@ class ListenerRecord:
     security_protocol: int = int16()
 
 
-@message(versions="0-1", flexible="0+")
+@message(versions="0-2", flexible="0+")
 class NodeRecord:
-    """A node has started; clients reach it here. A new registration replaces all of the old."""
+    """A node has started; clients reach it here. A new registration replaces all of the old, but
+    for `served_epoch`, the last under which the node was not fenced."""
 
     node_id: int = int32()
     host: str = string()
@@ -65,6 +66,7 @@ class NodeRecord:
     is_fenced: bool = boolean(versions="1+", default=False)
     is_shutting_down: bool = boolean(versions="1+", default=False)
     listeners: list[ListenerRecord] = array(ListenerRecord, versions="1+", default_factory=list)
+    served_epoch: int = int64(versions="2+", default=-1)
 
 
 @message(versions="0", flexible="0+")

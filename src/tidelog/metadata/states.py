@@ -16,6 +16,7 @@ from tidelog.metadata.records import (
     PartitionRecord,
 )
 from tidelog.model.ids import (
+    NO_BROKER_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
     LeaderEpoch,
@@ -53,6 +54,8 @@ class NodeState:
     is_fenced: bool = False
     is_shutting_down: bool = False
     listeners: tuple[Listener, ...] = ()
+    served_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """The last under which it was not fenced: only then may others have counted on what it had."""
 
     @property
     def is_usable(self) -> bool:
@@ -74,11 +77,14 @@ class NodeState:
                 Listener(each.name, each.host, each.port, each.security_protocol)
                 for each in record.listeners
             ),
+            served_epoch=BrokerEpoch(record.served_epoch if record.is_fenced else record.epoch),
         )
 
     def changed(self, record: NodeChangeRecord) -> NodeState:
+        is_let_in = record.is_fenced == 0
         return replace(
             self,
+            served_epoch=self.epoch if is_let_in else self.served_epoch,
             is_fenced=self.is_fenced if record.is_fenced < 0 else bool(record.is_fenced),
             is_shutting_down=(
                 self.is_shutting_down
@@ -97,6 +103,7 @@ class NodeState:
             incarnation_id=self.incarnation_id,
             is_fenced=self.is_fenced,
             is_shutting_down=self.is_shutting_down,
+            served_epoch=self.served_epoch,
             listeners=[
                 ListenerRecord(
                     name=each.name,

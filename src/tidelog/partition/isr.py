@@ -24,6 +24,9 @@ from tidelog.model.ids import LeaderEpoch, NodeId, PartitionKey
 RETRY_MS = 500
 """Between a proposal that was refused or got lost and the next."""
 
+IMAGE_PATIENCE_MS = 2_000
+"""How long the image is waited for that an answer leaves the rest to."""
+
 LEFT_TO_THE_IMAGE = frozenset(
     (ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH)
 )
@@ -109,6 +112,9 @@ class Isr:
         if proposal != self.in_flight:
             return  # the image was quicker
         if error in LEFT_TO_THE_IMAGE:
+            # It may have been the word of a controller that was replaced without knowing it.
+            self._retry_ms = now_ms + IMAGE_PATIENCE_MS
+            self._is_unsure = True
             return
         self._retry_ms = now_ms + RETRY_MS
         if error not in REFUSED:

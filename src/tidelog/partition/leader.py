@@ -261,7 +261,10 @@ class Leader:
         watermark = self.high_watermark
         if offset >= watermark:
             if offset > self.log.log_end_offset:
-                return ErrorCode.OFFSET_OUT_OF_RANGE
+                # Without a session others may lead by now, and have what we lack.
+                is_sure = self._membership.has_session
+                no_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                return ErrorCode.OFFSET_OUT_OF_RANGE if is_sure else no_leader
             return None if self.is_proven else ErrorCode.OFFSET_NOT_AVAILABLE
         return self.log.read(
             offset, max_bytes=max_bytes, limit_offset=watermark, at_least_one=at_least_one

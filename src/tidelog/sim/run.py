@@ -296,6 +296,7 @@ class _Run:
         self.cluster.history.add(0, "info", "final_reads", value=tps)
         schedule.run(until_ms=schedule.now_ms + REPORT_MS)
         if host.life is not None:
+            assert self.cluster.witness is not None
             self.cluster.witness.look(host.life)
         world.findings += final.check_reports(world)
         world.findings += final.check_leftovers(world)

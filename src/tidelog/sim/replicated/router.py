@@ -33,6 +33,7 @@ class Router:
         self._name = name
         self._clients: dict[NodeId, Client] = {}
         self._leaders: dict[Partition, NodeId] = {}
+        self._epochs: dict[Partition, int] = {}
         self._coordinators: dict[str, NodeId] = {}
 
     def at(self, node_id: NodeId) -> Client:
@@ -62,6 +63,11 @@ class Router:
         if self._random.random() < 0.02:
             return self.anybody()
         return self._leaders.get(tp, self.anybody())
+
+    def epoch_of(self, tp: Partition) -> int:
+        """Of the newest leader it has heard of: readers name it, so that a leader of old, which may
+        lack what they have read, knows that it is one."""
+        return self._epochs.get(tp, -1)
 
     def forget_leader(self, tp: Partition) -> None:
         self._leaders.pop(tp, None)
@@ -95,3 +101,4 @@ class Router:
                 if partition.leader_id in self._cluster.hosts:
                     tp = (facts.label, partition.partition_index)
                     self._leaders[tp] = NodeId(partition.leader_id)
+                    self._epochs[tp] = max(self.epoch_of(tp), partition.leader_epoch)

@@ -211,6 +211,7 @@ class Reader:
             partition_max_bytes=self._random.choice((300, 3_000, 1 << 20)),
         )
         leader = yield from self._router.leader_of(facts, tp[1])
+        plan = replace(plan, leader_epochs={tp: self._router.epoch_of(tp)})
         invoked = world.history.add(proc, "invoke", "poll", value={tp: position}).i
         timeout_ms = max_wait_ms + _TIMEOUT_MS
         reply = yield self._router.at(leader).call(

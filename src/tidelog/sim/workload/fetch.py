@@ -39,6 +39,8 @@ class FetchPlan:
     session_epoch: int = -1
     isolation_level: int = 0
     forgotten: tuple[Partition, ...] = ()
+    leader_epochs: dict[Partition, int] = field(default_factory=dict)
+    """Which leader the client believes in, if it says so."""
 
 
 @dataclass(slots=True)
@@ -92,6 +94,7 @@ def build(plan: FetchPlan) -> FetchRequest:
         topic.partitions.append(
             FetchPartition(
                 partition=number,
+                current_leader_epoch=plan.leader_epochs.get((label, number), -1),
                 fetch_offset=plan.positions[label, number],
                 partition_max_bytes=plan.partition_max_bytes,
             )
