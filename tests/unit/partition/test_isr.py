@@ -7,7 +7,7 @@ from tests.unit.partition.replicas import KEY, a_state
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId
-from tidelog.partition.isr import RETRY_MS, Isr, Member, ProposeIsr
+from tidelog.partition.isr import IMAGE_PATIENCE_MS, RETRY_MS, Isr, Member, ProposeIsr
 
 
 def propose(isr: Isr, *nodes: int) -> ProposeIsr:
@@ -58,11 +58,12 @@ def test_a_lost_proposal_is_made_again_and_a_refusal_then_proves_nothing(isr: Is
     assert list(isr.maximal) == [1, 2]
 
 
-def test_based_on_old_facts_it_waits_for_the_new_ones(isr: Isr) -> None:
+def test_based_on_old_facts_it_waits_for_the_new_ones_but_not_for_ever(isr: Isr) -> None:
     proposal = propose(isr, 1, 2, 3)
     isr.answered(proposal, ErrorCode.INVALID_UPDATE_VERSION, 0)
     assert isr.maximal == (1, 2, 3)
-    assert isr.again(10 * RETRY_MS) is None
+    assert isr.again(IMAGE_PATIENCE_MS - 1) is None
+    assert isr.again(IMAGE_PATIENCE_MS) == proposal
 
 
 def test_an_answer_that_comes_after_the_image_changes_nothing(isr: Isr) -> None:
