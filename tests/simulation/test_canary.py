@@ -21,10 +21,11 @@ class ForgetfulNode(Node):
         effects = super().step(now, event)
         self.steps += 1
         if self.steps % _NOW_AND_THEN == 0 and not self._is_stopped:
-            for leader in list(self.state.replicas.by_key.values())[:1]:
-                log = leader.log
-                if log.log_end_offset > log.log_start_offset:
+            for replica in list(self.state.replicas.by_key.values())[:1]:
+                log, leader = replica.log, replica.leader
+                if leader is not None and log.log_end_offset > log.log_start_offset:
                     log.truncate_to(Offset(log.log_end_offset - 1))
+                    leader.high_watermark = min(leader.high_watermark, log.log_end_offset)
         return effects
 
 
