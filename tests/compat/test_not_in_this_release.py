@@ -135,9 +135,8 @@ def test_confluent_kafka_is_told_what_is_not_supported(
     [
         lambda admin: admin.list_transactions(),
         lambda admin: admin.describe_user_scram_credentials(),
-        lambda admin: admin.describe_metadata_quorum(),
     ],
-    ids=["transactions", "users", "quorum"],
+    ids=["transactions", "users"],
 )
 def test_kafka_python_is_told_what_is_not_supported(
     bootstrap: str, ask: Callable[[Any], Any]

@@ -41,7 +41,8 @@ def test_no_nonsense_stops_the_node_or_spoils_its_logs(
     assert node.stop() == 0
     node.restart()
     with RawClient(node) as client:
-        for partition in range(3):
-            assert client.end_offset("odd", partition) > 0, "the nonsense was not good enough"
-            assert client.read_batches("odd", partition)
+        ends = [client.end_offset("odd", partition) for partition in range(3)]
+        assert all(end > 0 for end in ends), "the nonsense was not good enough"
+        # Some of it may have deleted all records of a partition, as anybody may.
+        assert any(client.read_batches("odd", partition) for partition in range(3))
     assert_healthy(node)

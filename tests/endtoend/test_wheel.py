@@ -73,10 +73,10 @@ def _run(command: list[str], *, cwd: Path, environment: Mapping[str, str] | None
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = [name for name in archive.namelist() if ".dist-info/" not in name]
-    package = ROOT / "src" / "tidelog"
     ours = [
         str(path.relative_to(ROOT / "src"))
-        for path in package.rglob("*")
+        for package in ("tidelog", "pyspark_tidelog")
+        for path in (ROOT / "src" / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     ]
     assert sorted(packed) == sorted(ours)

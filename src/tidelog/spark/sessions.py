@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -127,6 +128,9 @@ def _start(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
+    # Spark makes this folder where it stands, although nothing of ours is kept in it.
+    warehouse = Path(tempfile.gettempdir()) / f"tidelog-spark-warehouse-{os.getuid()}"
+    conf.setIfMissing("spark.sql.warehouse.dir", warehouse.as_uri())
     streams = {} if java_log is None else {"stdout": java_log, "stderr": java_log}
     try:
         gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
