@@ -285,6 +285,8 @@ class Node:
             self._settle_member(now, self._member, effects)
             if self._is_stopped:
                 return
+        if state.replicas.sync_failure is not None:
+            state.fail_storage(state.replicas.sync_failure)
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
         self._wake(now, effects)

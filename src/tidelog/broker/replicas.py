@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 from uuid import UUID
 
-from tidelog.log.disk import Disk, DiskError, Syncable
+from tidelog.log.disk import Disk, DiskError, Syncable, SyncFailed
 from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, PartitionState, TopicState
@@ -75,6 +75,8 @@ class Replicas:
         self.by_name: dict[TopicPartition, Replica] = {}
         self.image = Image()
         """As of the last `apply`."""
+        self.sync_failure: SyncFailed | None = None
+        """A log could not be opened because of it: nothing may be written any more."""
         self.opens_clean = False
         """The logs that are there were closed cleanly."""
         self._unopened: dict[PartitionKey, tuple[TopicState, PartitionState]] = {}
@@ -106,7 +108,7 @@ class Replicas:
                 try:
                     self._open(topic, state, clean=clean)
                 except DiskError as error:
-                    self._unopened[state.key] = (topic, state)
+                    self._note_unopened(topic, state, error)
                     reports.append(f"{state.name} can't be opened yet: {error}")
         for replica in self.by_key.values():
             reports += replica.take_reports()
@@ -157,8 +159,8 @@ class Replicas:
         if replica is None:
             try:
                 self._changed[self._open(topic, state, clean=self.opens_clean)] = None
-            except DiskError:
-                self._unopened[state.key] = (topic, state)
+            except DiskError as error:
+                self._note_unopened(topic, state, error)
             return []
         if replica.follow(state, self._now_ms):
             self._changed[replica] = None
@@ -275,9 +277,12 @@ class Replicas:
             if key.partition == partition and (
                 topic_id == key.topic_id or topic == state.name.topic
             ):
+                if self.sync_failure is not None:
+                    return ErrorCode.KAFKA_STORAGE_ERROR
                 try:
                     return self._open(topic_state, state, clean=False)
-                except DiskError:
+                except DiskError as error:
+                    self._note_unopened(topic_state, state, error)
                     return ErrorCode.KAFKA_STORAGE_ERROR
         if self.state_of(topic, partition, topic_id=topic_id) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -287,6 +292,13 @@ class Replicas:
         )
 
     # --- opening and closing ------------------------------------------------------------------
+
+    def _note_unopened(self, topic: TopicState, state: PartitionState, error: DiskError) -> None:
+        """To be tried again, unless a sync has failed: what a second try would find in the cache
+        need not be on the platter."""
+        self._unopened[state.key] = (topic, state)
+        if isinstance(error, SyncFailed) and self.sync_failure is None:
+            self.sync_failure = error
 
     def _open(self, topic: TopicState, state: PartitionState, *, clean: bool) -> Replica:
         settings = self.settings_of(topic)

@@ -23,6 +23,10 @@ class DiskFull(DiskError):
     """No room. What was asked has not happened; it may work later."""
 
 
+class SyncFailed(DiskError):
+    """What was written may be gone, and the next sync would not say so: there is no second try."""
+
+
 class Syncable(Protocol):
     """Something whose writes so far `sync` makes durable: a file, or a directory's entries."""
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
-from tidelog.log.disk import Buffer, DiskError, DiskFull
+from tidelog.log.disk import Buffer, DiskError, DiskFull, SyncFailed
 
 MIN_OPEN_FILES = 16
 _CLOSED = -1
@@ -37,7 +37,7 @@ def _disk_error(error: OSError, doing: str, path: str) -> DiskError:
 
 def _sync_error(error: OSError, path: str) -> DiskError:
     """Never `DiskFull`: what a failed sync was to save is lost, and trying again would not tell."""
-    return DiskError(f"syncing {path or '.'}: {error.strerror}")
+    return SyncFailed(f"syncing {path or '.'}: {error.strerror}")
 
 
 def open_file_share() -> int:

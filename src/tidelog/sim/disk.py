@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tidelog.log.disk import Buffer, DiskError, DiskFull, File, Syncable
+from tidelog.log.disk import Buffer, DiskError, DiskFull, File, Syncable, SyncFailed
 from tidelog.sim.disk_faults import DiskFaults
 from tidelog.sim.images import (
     SECTOR_BYTES,
@@ -204,7 +204,7 @@ class SimDisk:
             if isinstance(image, FileImage) and is_failing:
                 image.drop(ticket.up_to, self._random)
             if is_failing:
-                raise DiskError(f"{path}: input/output error on fsync")
+                raise SyncFailed(f"{path}: input/output error on fsync")
             if isinstance(image, FileImage):
                 image.make_durable(ticket.up_to)
             else:

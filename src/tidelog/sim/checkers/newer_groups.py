@@ -73,9 +73,12 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[object, _Span]]:
         member = members.setdefault((invocation.group, invocation.member), _Member())
         if (invocation.gen or 0) <= 0:
             member.owned.clear()
-        if completion is None or not operation.is_ok:
-            continue
         sent = _partitions(invocation.value)
+        if completion is None or not operation.is_ok:
+            # The answer is lost, but the coordinator may have heard what it no longer has.
+            for tp in [tp for tp in member.owned if tp not in sent]:
+                del member.owned[tp]
+            continue
         for tp, span in list(member.owned.items()):
             span.end = max(span.end, invocation.i)
             if tp not in sent:
