@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.log.disk import DiskError, DiskFull, FileSpan
+from tidelog.log.disk import DiskError, DiskFull, FileSpan, SyncFailed
 from tidelog.runtime.file_disk import FileDisk
 
 
@@ -152,7 +152,7 @@ def test_a_full_disk_is_told_apart_from_a_broken_one(
         assert "file" in str(caught.value)
         with pytest.raises(DiskError) as caught:
             file.sync()
-        assert type(caught.value) is DiskError  # after a failed sync nothing can be tried again
+        assert type(caught.value) is SyncFailed  # nothing can be tried again after it
 
 
 def test_a_write_that_the_kernel_takes_in_pieces_is_finished(
