@@ -341,10 +341,13 @@ class Node:
     def _complete(self, number: int, response: Any, effects: list[Effect]) -> None:
         """The answer to a row, from a coordinator or from another node."""
         row = self.state.pending.take(number)
-        if row is None:
-            return
+        if row is not None:
+            self._end_wait(row, response, effects)
+
+    def _end_wait(self, row: Row, response: Any, effects: list[Effect]) -> None:
+        """A row that is no longer waiting gets its response, or is sent away without one."""
         if response is CLOSE:
-            self._connections.close(row.slot.connection, "no answer from the controller", effects)
+            self._connections.close(row.slot.connection, "no answer from another node", effects)
         else:
             self._answer(row.slot, response, effects)
 
@@ -359,7 +362,7 @@ class Node:
             assert not is_expired, "an expired request must be answered"
             return
         pending.remove(row)
-        self._answer(row.slot, response, effects)
+        self._end_wait(row, response, effects)
 
     def _on_tick(self, now: Now, effects: list[Effect]) -> None:
         if self._member is not None:

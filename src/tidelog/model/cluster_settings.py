@@ -13,14 +13,7 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "node",
         "",
         doc="The nodes that agree on the cluster's metadata, as ID@HOST:PORT separated by commas; "
-        "the same on all of them. Empty: this node alone, or the cluster it has joined.",
-    ),
-    Setting(
-        "controller.quorum.bootstrap.servers",
-        "node",
-        "",
-        doc="Where a node that is no voter finds the cluster it belongs to: HOST:PORT, separated "
-        "by commas.",
+        "the same on all of them. Empty: this node is alone.",
     ),
     Setting(
         "controller.quorum.election.timeout.ms",

@@ -325,7 +325,6 @@ class NodeSettings:
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
     controller_quorum_voters: str
-    controller_quorum_bootstrap_servers: str
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
     metadata_log_max_records_between_snapshots: int

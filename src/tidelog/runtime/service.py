@@ -335,6 +335,7 @@ class Service:
             node_id=NodeId(options.node_id),
             host=options.advertised or options.host,
             port=self.listener.port,
+            rack=self._settings.broker_rack or None,
             settings=self._settings,
             topic_defaults=options.settings,
         )

@@ -15,7 +15,6 @@ from typing import Literal
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
-    Announce,
     CallPeer,
     CloseConnection,
     Effect,
@@ -107,7 +106,6 @@ class Host:
         self.steps = 0
         self.flush_stall_ms = 0.0
         self.is_reachable = True
-        self.is_announced = False
         self._backlog: list[Event] | None = None
         self.is_flushing = False
         self.reports: list[str] = []
@@ -336,8 +334,6 @@ class Host:
                 life.links.hang_up(effect)
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
-            elif isinstance(effect, Announce):
-                self.is_announced = True
             elif isinstance(effect, Stop):
                 for watcher in self.on_death:
                     watcher(None)
