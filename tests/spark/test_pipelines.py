@@ -204,18 +204,32 @@ def is_running(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_mistake_in_a_definition_is_one_line(spark_node: RunningNode, tmp_path: Path) -> None:
-    create(tmp_path / "wrong", "sql", topic="p-sql")
-    wrong = "CREATE STREAMING TABLE x AS SELECT 1 FROM STREAM(nowhere);"
-    (tmp_path / "wrong" / "transformations" / "transform.sql").write_text(wrong)
-    command = [sys.executable, "-m", "tidelog", "spark", "pipeline", "run", str(tmp_path / "wrong")]
+def complaint(bootstrap: str, directory: Path, definition: str) -> str:
+    """What `pipeline run --dry-run` says of a pipeline with that definition: one line."""
+    create(directory, "sql", topic="p-sql")
+    (directory / "transformations" / "transform.sql").write_text(definition)
+    command = [sys.executable, "-m", "tidelog", "spark", "pipeline", "run", str(directory)]
     done = subprocess.run(
-        [*command, "--dry-run", "--bootstrap", spark_node.bootstrap], capture_output=True, text=True
+        [*command, "--dry-run", "--bootstrap", bootstrap], capture_output=True, text=True
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
-    assert "nowhere" in done.stderr
+    return done.stderr
+
+
+def test_a_mistake_in_a_definition_is_one_line(spark_node: RunningNode, tmp_path: Path) -> None:
+    wrong = "CREATE STREAMING TABLE p_sql_out AS SELECT 1 FROM STREAM(nowhere);"
+    said = complaint(spark_node.bootstrap, tmp_path / "wrong", wrong)
+    assert "nowhere" in said
+    assert "p_sql_out" not in said, "what only reads from the flow that failed is not the cause"
+
+
+def test_two_mistakes_are_both_told(spark_node: RunningNode, tmp_path: Path) -> None:
+    wrong = "CREATE STREAMING TABLE x AS SELECT 1 FROM STREAM(nowhere);"
+    said = complaint(spark_node.bootstrap, tmp_path / "wrong", wrong)
+    assert "nowhere" in said
+    assert "p_sql_out" in said
 
 
 def test_a_template_takes_its_fields_from_the_topics_records(

@@ -39,6 +39,7 @@ _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _ATTEMPTS = 3
 _TOO_BUSY = "Python worker failed to connect back"
 _IN_USE = "Another instance of Derby"
+_WRONG = "Failed to resolve flow: "
 
 
 @dataclass(slots=True)
@@ -249,9 +250,15 @@ def _note(outcome: Outcome, message: str, on_flow: OnFlow) -> None:
 
 
 def _why(outcome: Outcome, said: str) -> str:
-    """The first complaint is the cause; what the run ends with only counts them."""
+    """In one line: all that is wrong with the definitions, or else the first complaint of the run,
+    which is the cause of the others.
+
+    What is wrong with the definitions Spark tells in no order, and a flow that only reads from a
+    failed one may come first."""
     texts = [*outcome.complaints, said]
     if any(_IN_USE in text for text in texts):
         return "this pipeline runs already: wait for it, or stop it"
+    if wrong := sorted({plain(PipelineError(text)) for text in texts if _WRONG in text}):
+        return "; ".join(wrong)
     spoken = [plain(PipelineError(text)) for text in texts]
     return next((text for text in spoken if text), said)
