@@ -240,8 +240,15 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         baseline="spark.write.parquet",
     ),
     RowSpec(
+        "Spark archive, against Spark's Parquet writer: rows/s",
+        "spark.archive",
+        "records_per_s",
+        (Target("ratio", at_least=3),),
+        baseline="spark.archive.writer",
+    ),
+    RowSpec(
         "Spark scan, against Spark's Kafka connector: rows/s",
-        "spark.ours",
+        "spark.scan",
         "records_per_s",
         (Target("ratio", at_least=2),),
         baseline="spark.connector",
@@ -250,7 +257,7 @@ ROW_SPECS: tuple[RowSpec, ...] = (
 
 
 def build_rows(samples: Samples, specs: Sequence[RowSpec] = ROW_SPECS) -> list[Row]:
-    """The rows of what was measured; lines not run leave no row."""
+    """The rows of what was measured. No row without the line, or what it is held against."""
     return [row for spec in specs if (row := _build_row(samples, spec)) is not None]
 
 
@@ -263,6 +270,8 @@ def _build_row(samples: Samples, spec: RowSpec) -> Row | None:
         return None
     if spec.baseline:
         baseline = figure("node", "raw", spec.baseline)
+        if baseline is None:
+            return None
     else:
         baseline = figure("reference", "raw")
     kafka = figure("kafka", "raw")

@@ -7,16 +7,15 @@ connector scans the same topic beside ours.
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
-from tidelog.bench.admin import Admin
+from tidelog.bench.admin import Admin, WrongAnswer
 from tidelog.bench.lines import Bench
 from tidelog.bench.samples import SampleKey
 from tidelog.bench.servers import ServerFailed
@@ -33,7 +32,7 @@ _VALUE = "concat(sha2(cast(id as string), 256), substr(sha2(cast(id + 1 as strin
 
 
 def spark(bench: Bench) -> None:
-    """Full-column scan, one-column scan, write; each against Parquet, in alternation."""
+    """Scans, a write and the archive; each against Parquet, in alternation."""
     with (
         bench.fleet.server("node") as server,
         bench.fleet.empty_directory() as directory,
@@ -45,34 +44,68 @@ def spark(bench: Bench) -> None:
         path = str(directory / "rows")
         topic = _topic(session, "tidelog", address)
         topic.write.parquet(path)
-        runs = _runs(session, address, path, directory, has_connector=bool(bench.connector_dir))
+        runs = {**_scans(session, address, path), **_writes(session, address, path, directory)}
+        if bench.connector_dir is not None:
+            runs["spark.connector"] = lambda: _drain(_topic(session, "kafka", address))
         for run in runs.values():
             run()
         for _ in range(bench.scale.rounds):
             for line, run in runs.items():
                 _keep(bench, line, rows, run)
+        _check_archive(session, directory, rows)
 
 
-def _runs(
-    session: SparkSession, address: str, path: str, directory: Path, *, has_connector: bool
-) -> dict[str, Callable[[], None]]:
-    """What is measured, by the name of its line."""
+def _scans(session: SparkSession, address: str, path: str) -> dict[str, Callable[[], None]]:
+    """What is read, by the name of its line."""
     parquet = session.read.parquet(path)
-    written = parquet.select("key", "value")
-    runs: dict[str, Callable[[], None]] = {
+    return {
         "spark.scan": lambda: _drain(_topic(session, "tidelog", address)),
         "spark.scan.parquet": lambda: _drain(parquet),
         "spark.column": lambda: _drain(_topic(session, "tidelog", address, columns="value")),
         "spark.column.parquet": lambda: _drain(parquet.select("value")),
+    }
+
+
+def _writes(
+    session: SparkSession, address: str, path: str, directory: Path
+) -> dict[str, Callable[[], None]]:
+    """What is written. The archive and Spark's writer both read the topic, headers and all: what
+    differs is the way from there to disk. Spark takes the rows through Java and writes them; the
+    archive's tasks write them where they were decoded, and commit a Delta table on top."""
+    written = session.read.parquet(path).select("key", "value")
+    copy, files = str(directory / "copy"), str(directory / "files")
+    return {
         "spark.write": lambda: _write(written, address),
-        "spark.write.parquet": lambda: written.write.mode("overwrite").parquet(
-            str(directory / "copy")
+        "spark.write.parquet": lambda: written.write.mode("overwrite").parquet(copy),
+        "spark.archive": lambda: _archive(session, address, _lake(directory)),
+        "spark.archive.writer": lambda: (
+            _topic(session, "tidelog", address, includeHeaders="true")
+            .write.mode("overwrite")
+            .parquet(files)
         ),
     }
-    if has_connector:
-        runs["spark.ours"] = runs["spark.scan"]
-        runs["spark.connector"] = lambda: _drain(_topic(session, "kafka", address))
-    return runs
+
+
+def _lake(directory: Path) -> Path:
+    return directory / "lake"
+
+
+def _archive(session: SparkSession, address: str, lake: Path) -> None:
+    """From nothing: an archive that is there already has nothing to do."""
+    from tidelog.spark.jobs.archive import ArchiveOptions, archive
+
+    shutil.rmtree(lake, ignore_errors=True)
+    with archive(session, ArchiveOptions(TOPIC, lake, address)) as job:
+        job.catch_up()
+
+
+def _check_archive(session: SparkSession, directory: Path, rows: int) -> None:
+    from tidelog.spark.lake.archive_table import open_archive
+
+    kept = session.read.parquet(str(directory / "files")).count()
+    archived = sum(file.rows for file in open_archive(_lake(directory) / TOPIC).files())
+    if not kept == archived == rows:
+        raise WrongAnswer(f"of {rows} records Spark wrote {kept}, the archive {archived}")
 
 
 def _keep(bench: Bench, line: str, rows: int, run: Callable[[], None]) -> None:
@@ -117,29 +150,22 @@ def _create_topics(address: str) -> None:
 
 @contextmanager
 def _session(connector_dir: Path | None) -> Iterator[SparkSession]:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise ServerFailed("Spark is not installed: pip install 'tidelog[spark]'") from None
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        raise ServerFailed("Spark needs Java 17: install it, or set JAVA_HOME")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings: dict[str, Any] = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.python.filterPushdown.enabled": "true",
-    }
+    """As people get it from `tidelog.spark.session()`, with the connector's jars if there are."""
+    from tidelog.spark.errors import PipelineError
+    from tidelog.spark.sessions import session
+
+    settings: dict[str, str] = {}
     if connector_dir is not None:
         jars = sorted(str(path) for path in connector_dir.glob("*.jar"))
         if not jars:
             raise ServerFailed(f"there is no jar in {connector_dir}")
         settings["spark.jars"] = ",".join(jars)
-    builder = SparkSession.builder.master("local[2]").appName("tidelog-bench")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
     try:
-        yield session
+        with TemporaryFile() as java_log:
+            running = session("local[2]", app_name="tidelog-bench", java_log=java_log, **settings)
+    except PipelineError as error:
+        raise ServerFailed(str(error)) from None
+    try:
+        yield running
     finally:
-        session.stop()
+        running.stop()
