@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, Protocol
 
 from tidelog.log import lookup, recovery
@@ -89,6 +89,7 @@ class Log:
         self._segment_created_ms = NO_TIMESTAMP
         self._checks_crc = Safeguard.CRC_ON_FETCH in directory.safeguards
         self._checks_producers = Safeguard.DEDUPE_WINDOW in directory.safeguards
+        self._validated: list[Segment] = []
         self.configure(directory.settings)
 
     @classmethod
@@ -569,18 +570,25 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     def validate(self) -> None:
-        """The invariants, as code."""
-        assert self.log_start_offset <= self.log_end_offset
-        assert self.flushed_offset <= self.log_end_offset
+        """The invariants, as code. Closed segments don't change: they are looked at when there are
+        others than the last time."""
+        active, end_offset = self._active, self._active.end_offset
+        assert self.log_start_offset <= end_offset
+        assert self.flushed_offset <= end_offset
+        assert active is self._segments[-1]
+        assert active.indexes.is_active
+        assert active.file.size() >= active.size
+        assert self.epochs.last_start < end_offset
+        if self._segments != self._validated:
+            self._validate_segments()
+            self._validated = list(self._segments)
+
+    def _validate_segments(self) -> None:
+        assert self._bases == [segment.base_offset for segment in self._segments]
         assert self._bases == sorted(self._bases)
-        assert self._active is self._segments[-1]
-        assert self._active.indexes.is_active
-        for segment, following in zip(self._segments, self._segments[1:], strict=False):
+        for segment, following in pairwise(self._segments):
             assert segment.end_offset <= following.base_offset
             assert not segment.indexes.is_active
-        starts = [start for _, start in self.epochs.entries()]
-        assert not starts or starts[-1] < self.log_end_offset
-        assert self._active.file.size() >= self._active.size
 
     def describe(self) -> dict[str, Any]:
         return {

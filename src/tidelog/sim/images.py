@@ -65,8 +65,12 @@ class FileImage:
         self.durable = bytearray()
         self.pending: list[Change] = []
         self.has_dropped_pages = False
+        self.rewrites = 0
+        """Changes of what was there, not beyond its end: a reader must begin anew after them."""
 
     def record(self, change: Change) -> None:
+        if change.position < len(self.cached):
+            self.rewrites += 1
         change.apply(self.cached)
         self.pending.append(change)
 

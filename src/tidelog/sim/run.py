@@ -329,7 +329,7 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     run = _Run(seed, options)
     cluster = run.cluster
     try:
-        with _seldom_collecting():
+        with seldom_collecting():
             run.run()
     except NODE_FAILURES as failure:
         where = "".join(traceback.format_exception(failure)[-4:])
@@ -352,7 +352,7 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
 
 
 @contextmanager
-def _seldom_collecting() -> Iterator[None]:
+def seldom_collecting() -> Iterator[None]:
     """A run makes many small objects and keeps most of them: looking for cycles among them, as
     often as Python does, is an eighth of its time."""
     before = gc.get_threshold()

@@ -96,6 +96,7 @@ class View:
     earlier: dict[int, Send] = field(default_factory=dict)
     is_last: bool = True
     has_final_reads: bool = False
+    _known: dict[int, list[int]] | None = None
 
     def __str__(self) -> str:
         return f"{self.tp[0]}-{self.tp[1]}"
@@ -104,12 +105,15 @@ class View:
         return any(d.first_offset <= offset <= d.last_offset for d in self.damages)
 
     def offsets_of_values(self) -> dict[int, list[int]]:
-        """Every offset each value was proven to be at, by an answer or by a read."""
-        known: dict[int, list[int]] = {}
-        for offset, value, _ in self.sightings():
-            if offset not in known.setdefault(value, []):
-                known[value].append(offset)
-        return known
+        """Every offset each value was proven to be at, by an answer or by a read. Several checks
+        ask: a view is whole when it is checked, so once is enough."""
+        if self._known is None:
+            self._known = {}
+            for offset, value, _ in self.sightings():
+                offsets = self._known.setdefault(value, [])
+                if offset not in offsets:
+                    offsets.append(offset)
+        return self._known
 
     def sightings(self) -> Iterator[tuple[int, int, int]]:
         """Each proof that an offset holds a value: `(offset, value, entry)`."""

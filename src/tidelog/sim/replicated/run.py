@@ -24,7 +24,13 @@ from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.nemesis import Nemesis
 from tidelog.sim.replicated.router import Router
 from tidelog.sim.replicated.workload import Reader, Sender, plain_sender, prober, reader, sender
-from tidelog.sim.run import MAX_FINDINGS, NODE_FAILURES, Outcome, RunOptions
+from tidelog.sim.run import (
+    MAX_FINDINGS,
+    NODE_FAILURES,
+    Outcome,
+    RunOptions,
+    seldom_collecting,
+)
 from tidelog.sim.schedule import Pause, Promise, Script
 from tidelog.sim.workload import offset_commit
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
@@ -238,7 +244,8 @@ def run_cluster_seed(seed: int, options: RunOptions) -> Outcome:
     run = ClusterRun(seed, options)
     cluster = run.cluster
     try:
-        run.run()
+        with seldom_collecting():
+            run.run()
     except NODE_FAILURES as failure:
         where = "".join(traceback.format_exception(failure)[-4:])
         outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
