@@ -46,7 +46,7 @@ from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image
 from tidelog.metadata.snapshot import difference
-from tidelog.model.clock import Now
+from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.wire.errors import DecodeError
@@ -154,20 +154,15 @@ class Node:
         """When `Tick` is due, in monotonic milliseconds; None if nothing waits for time."""
         if self._is_stopped:
             return None
-        deadline_ms = self._housekeeping_ms
-        cleaning_ms = None if self._is_read_only else self.cleaning.deadline_ms
-        groups_ms = self.state.coordinators.deadline_ms
-        member_ms = None if self._member is None else self._member.next_deadline()
-        for other_ms in (
-            self.state.pending.next_deadline(),
-            groups_ms,
-            cleaning_ms,
-            member_ms,
+        state = self.state
+        return earliest(
+            self._housekeeping_ms,
+            state.pending.next_deadline(),
+            state.coordinators.deadline_ms,
+            None if self._is_read_only else self.cleaning.deadline_ms,
+            None if self._member is None else self._member.next_deadline(),
             self._leave_by_ms,
-        ):
-            if other_ms is not None and other_ms < deadline_ms:
-                deadline_ms = other_ms
-        return deadline_ms
+        )
 
     def validate(self) -> None:
         """The invariants of everything in the node."""

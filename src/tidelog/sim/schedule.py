@@ -8,9 +8,8 @@ order of time and then of scheduling.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -18,8 +17,7 @@ MAX_ACTIONS_AT_ONCE = 100_000
 """In one moment of virtual time."""
 
 
-@dataclass(slots=True, frozen=True)
-class Pause:
+class Pause(NamedTuple):
     """Go on after so long."""
 
     duration_ms: float

@@ -51,6 +51,7 @@ class Witness:
         self._asked: dict[tuple[ConnectionId, int], tuple[RequestHeader, Any]] = {}
         self._ledger = Ledger()
         self._read_up_to: dict[FileImage, int] = {}
+        self._syncs_seen = -1
         self._replays: dict[int, _Replay] = {}
         host.on_request.append(self._note_request)
         host.on_response.append(self._check_response)
@@ -61,6 +62,7 @@ class Witness:
         """Requests of a dead life are not answered, and a recovery may have cut its logs."""
         self._asked = {}
         self._read_up_to = {}
+        self._syncs_seen = -1
         self._replays = {}
 
     # --- answers ---------------------------------------------------------------------------------
@@ -96,7 +98,10 @@ class Witness:
             self._report(finding)
 
     def _read_on(self) -> None:
-        """What has become durable since the last look."""
+        """What has become durable since the last look: nothing, if nothing was synced."""
+        if self._host.disk.syncs == self._syncs_seen:
+            return
+        self._syncs_seen = self._host.disk.syncs
         for _, _, image in offsets_files(self._host.disk, durable=True):
             position = self._read_up_to.get(image, 0)
             if position == len(image.durable):
@@ -162,11 +167,11 @@ class _Replay:
 
 def offsets_files(disk: SimDisk, *, durable: bool = False) -> Iterator[tuple[str, int, FileImage]]:
     """The log files of the offsets topic, in order: path, partition, contents."""
+    ending = f".{LOG}"
     for topic in disk.list(TOPICS):
-        if topic.rpartition(".")[0] != OFFSETS_TOPIC:
-            continue
-        for path, image in disk.files(durable=durable, below=f"{TOPICS}/{topic}").items():
-            if path.endswith(f".{LOG}"):
+        if topic.rpartition(".")[0] == OFFSETS_TOPIC:
+            files = disk.files(durable=durable, below=f"{TOPICS}/{topic}", ending=ending)
+            for path, image in files.items():
                 yield path, int(path.split("/")[2]), image
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 from tidelog.sim.history import Entry, EntryType, Operation, Partition, operations
 
@@ -17,8 +18,7 @@ EARLIEST = -2
 LATEST = -1
 
 
-@dataclass(slots=True, frozen=True)
-class Send:
+class Send(NamedTuple):
     """One record sent. `offset` is what the answer said, -1 where there was none."""
 
     value: int
@@ -33,8 +33,7 @@ class Send:
     err: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class Read:
+class Read(NamedTuple):
     """One partition's share of a poll that was answered. `is_alone` says that all other
     partitions of the poll came back empty."""
 
@@ -48,8 +47,7 @@ class Read:
     is_alone: bool
 
 
-@dataclass(slots=True, frozen=True)
-class ReadError:
+class ReadError(NamedTuple):
     """A partition's error in a poll."""
 
     proc: int
@@ -60,8 +58,7 @@ class ReadError:
     err: str
 
 
-@dataclass(slots=True, frozen=True)
-class Lookup:
+class Lookup(NamedTuple):
     """A ListOffsets: `asked` is a timestamp, EARLIEST or LATEST."""
 
     proc: int
@@ -74,8 +71,7 @@ class Lookup:
     err: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """Offsets that the simulator has made unreadable from entry `at` on."""
 
     first_offset: int
