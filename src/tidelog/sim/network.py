@@ -244,7 +244,7 @@ class Connection:
         assert isinstance(payload, _Departure)
         try:
             frame = b"".join(
-                part.read() if isinstance(part, FileSpan) else bytes(part) for part in payload.parts
+                [part.read() if isinstance(part, FileSpan) else part for part in payload.parts]
             )
         except DiskError:
             self._network.faults.counted["unsendable response"] += 1

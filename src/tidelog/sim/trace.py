@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
+from struct import Struct
 
 from tidelog.broker.effects import (
     CallPeer,
@@ -23,6 +24,8 @@ from tidelog.wire.messages import API_BY_KEY
 from tidelog.wire.requests import LENGTH_BYTES
 
 LINES_KEPT = 400
+
+_KEY_AND_VERSION = Struct(">hh")
 
 
 class Trace:
@@ -88,8 +91,7 @@ class Trace:
 def _request_name(frame: memoryview) -> str:
     if len(frame) < 4:
         return f"{len(frame)} bytes"
-    key = int.from_bytes(frame[:2], "big", signed=True)
-    version = int.from_bytes(frame[2:4], "big", signed=True)
+    key, version = _KEY_AND_VERSION.unpack_from(frame)
     api = API_BY_KEY.get(key)
     name = f"api {key}" if api is None else api.name
     return f"{name} v{version}, {len(frame)} bytes"

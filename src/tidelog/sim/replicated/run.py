@@ -31,7 +31,7 @@ from tidelog.sim.run import (
     RunOptions,
     seldom_collecting,
 )
-from tidelog.sim.schedule import Pause, Promise, Script
+from tidelog.sim.schedule import Pause, Promise, Script, have_ended
 from tidelog.sim.workload import offset_commit
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
 from tidelog.sim.workload.world import TopicFacts
@@ -223,7 +223,7 @@ class ClusterRun:
         schedule = self.cluster.schedule
         is_ended = schedule.run(
             until_ms=schedule.now_ms + patience_ms,
-            is_done=lambda: all(one.is_kept for one in scripts) or self._has_seen_enough(),
+            is_done=lambda: have_ended(scripts) or self._has_seen_enough(),
         )
         if not is_ended:
             why = self.invariants.unsettled() or "all nodes believe they serve"
@@ -238,14 +238,14 @@ class ClusterRun:
         return self.cluster.stream(concern)
 
 
+@seldom_collecting()
 def run_cluster_seed(seed: int, options: RunOptions) -> Outcome:
     """Run one seed and judge it. The same seed and options give the same outcome, always."""
     outcome = Outcome(seed, options)
     run = ClusterRun(seed, options)
     cluster = run.cluster
     try:
-        with seldom_collecting():
-            run.run()
+        run.run()
     except NODE_FAILURES as failure:
         where = "".join(traceback.format_exception(failure)[-4:])
         outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
