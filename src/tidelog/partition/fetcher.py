@@ -71,12 +71,15 @@ class Fetcher:
         self._failures = 0
         self._ready_ms = -inf
         self._waits_for_flush = False
+        self._are_all_asked_for = False
+        """Nothing to ask or to wait for but answers: so it is at the end of most steps."""
 
     def __len__(self) -> int:
         return len(self._followers)
 
     def add(self, follower: Follower) -> None:
         self._followers[follower.key] = follower
+        self._are_all_asked_for = False
 
     def remove(self, key: PartitionKey) -> None:
         self._followers.pop(key, None)
@@ -85,7 +88,7 @@ class Fetcher:
 
     def next_request(self, now_ms: float) -> SendFetch | None:
         """What to send now; none while answers or a flush are waited for, or nothing is due."""
-        if now_ms < self._ready_ms or None not in self._lanes:
+        if self._are_all_asked_for or now_ms < self._ready_ms or None not in self._lanes:
             return None
         due = [
             follower
@@ -94,6 +97,7 @@ class Fetcher:
         ]
         self._waits_for_flush = bool(due) and not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
+            self._are_all_asked_for = all(f.is_asked_for for f in self._followers.values())
             return None
         topics: dict[TopicId, FetchTopic] = {}
         partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
@@ -162,6 +166,7 @@ class Fetcher:
                 self._lanes[lane] = None
                 for follower, _ in asked.partitions.values():
                     follower.is_asked_for = False
+                self._are_all_asked_for = False
                 return asked
         return None
 
@@ -191,7 +196,7 @@ class Fetcher:
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
-        if None in self._lanes and not self._waits_for_flush:
+        if None in self._lanes and not (self._waits_for_flush or self._are_all_asked_for):
             waiting = [f.ready_ms for f in self._followers.values() if not f.is_asked_for]
             soonest = max(min(waiting), self._ready_ms) if waiting else -inf
             if soonest != -inf:
