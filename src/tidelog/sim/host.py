@@ -334,12 +334,12 @@ class Host:
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.close_by_node()
+            elif isinstance(effect, CallPeer):
+                life.links.call(effect)
             elif isinstance(effect, PauseReading | ResumeReading):
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.to_node.pause(isinstance(effect, PauseReading))
-            elif isinstance(effect, CallPeer):
-                life.links.call(effect)
             elif isinstance(effect, HangUp):
                 life.links.hang_up(effect)
             elif isinstance(effect, Report):

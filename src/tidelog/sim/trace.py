@@ -26,6 +26,8 @@ from tidelog.wire.requests import LENGTH_BYTES
 LINES_KEPT = 400
 
 _KEY_AND_VERSION = Struct(">hh")
+_BYTES = (bytes, bytearray, memoryview)
+"""A tuple, since a union in a call would be a new object every time."""
 
 
 class Trace:
@@ -62,7 +64,7 @@ class Trace:
         if isinstance(effect, SendResponse):
             size = 0
             for part in effect.parts:
-                if isinstance(part, bytes | bytearray | memoryview):
+                if isinstance(part, _BYTES):
                     self._hash.update(part)
                     size += len(part)
                 else:
