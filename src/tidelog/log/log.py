@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple, Protocol
 
 from tidelog.log import lookup, recovery
@@ -26,7 +26,7 @@ from tidelog.log.producers import Producers
 from tidelog.log.replicated import check_replicated
 from tidelog.log.restyle import Styling, styling_of
 from tidelog.log.retention import plan_retention
-from tidelog.log.segment import Segment
+from tidelog.log.segment import Segment, check_closed
 from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
 from tidelog.log.state import LogState, restore_producers
 from tidelog.log.swap import Swap
@@ -570,25 +570,16 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     def validate(self) -> None:
-        """The invariants, as code. Closed segments don't change: they are looked at when there are
-        others than the last time."""
+        """The invariants, as code; of closed segments only when there are others than before."""
         active, end_offset = self._active, self._active.end_offset
         assert self.log_start_offset <= end_offset
-        assert self.flushed_offset <= end_offset
+        assert max(self.flushed_offset, self.epochs.last_start + 1) <= end_offset
         assert active is self._segments[-1]
         assert active.indexes.is_active
         assert active.file.size() >= active.size
-        assert self.epochs.last_start < end_offset
         if self._segments != self._validated:
-            self._validate_segments()
+            check_closed(self._segments, self._bases)
             self._validated = list(self._segments)
-
-    def _validate_segments(self) -> None:
-        assert self._bases == [segment.base_offset for segment in self._segments]
-        assert self._bases == sorted(self._bases)
-        for segment, following in pairwise(self._segments):
-            assert segment.end_offset <= following.base_offset
-            assert not segment.indexes.is_active
 
     def describe(self) -> dict[str, Any]:
         return {
