@@ -242,7 +242,7 @@ class Segment(BatchFile):
 
 
 def check_closed(segments: Sequence[Segment], bases: Sequence[int]) -> None:
-    """What is true of a log's segments: only the last is written, and none reaches into the next."""
+    """Of a log's segments only the last is written, and none reaches into the next."""
     assert bases == [segment.base_offset for segment in segments]
     for segment, following in pairwise(segments):
         assert segment.base_offset <= segment.end_offset <= following.base_offset
