@@ -19,6 +19,7 @@ def test_green_seeds_end_with_success(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "green" in out
     assert "2 seeds" in out
+    assert "CPU s a seed" in out
 
 
 def test_a_red_seed_ends_with_failure_and_says_how_to_see_it_again(
@@ -37,6 +38,7 @@ def test_programs_get_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "run", "--seeds", "3", "--jobs", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["seeds"] == 3
+    assert document["cpu_seconds"] > 0
     assert document["red"] == []
     assert sorted(document["trace_hashes"]) == ["0", "1", "2"]
     assert document["counters"]["acknowledged"] > 0

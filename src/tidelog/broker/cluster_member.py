@@ -25,7 +25,7 @@ from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
-from tidelog.model.clock import Now
+from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
@@ -119,7 +119,7 @@ class ClusterMember:
     # --- time -----------------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        deadlines = (
+        return earliest(
             self.journal.next_deadline(),
             self.registration.next_deadline(),
             self.forwarding.next_deadline(),
@@ -127,7 +127,6 @@ class ClusterMember:
             self._peers.next_deadline(),
             self._controller_deadline(),
         )
-        return min((at for at in deadlines if at is not None), default=None)
 
     def tick(self, now: Now) -> None:
         """Whatever is due."""

@@ -86,7 +86,9 @@ class Forwarding:
             self._try(now, one)
 
     def next_deadline(self) -> float | None:
-        return min((one.retry_at_ms for one in self._waiting), default=None)
+        if not self._waiting:
+            return None
+        return min(one.retry_at_ms for one in self._waiting)
 
     def _try(self, now: Now, one: _Forwarded) -> None:
         if not self._pending.has_number(one.number):

@@ -46,7 +46,7 @@ from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image
 from tidelog.metadata.snapshot import difference
-from tidelog.model.clock import Now
+from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.wire.errors import DecodeError
@@ -69,6 +69,9 @@ _HOUSEKEEPING_MS = 1000
 class Node:
     """One broker without I/O."""
 
+    state: BrokerState
+    """All machines of the node, from its start on."""
+
     def __init__(
         self,
         config: NodeConfig,
@@ -88,7 +91,7 @@ class Node:
         )
         self._peers = Peers(config.node_id)
         self._member: ClusterMember | None = None
-        self._state: BrokerState | None = None
+        self._has_started = False
         self._is_announced = False
         self._leave_by_ms: float | None = None
         """When to stop at the latest, if this node is leaving its cluster."""
@@ -103,7 +106,7 @@ class Node:
         """Recover from the disk. `StartRefused` or `DiskError` if the node can't serve from it."""
         effects: list[Effect] = []
         if self._config.is_member:
-            self._state, self._member = start_member(
+            self.state, self._member = start_member(
                 self._config,
                 self._disk,
                 self._random,
@@ -112,13 +115,14 @@ class Node:
                 safeguards=self._safeguards,
             )
         else:
-            self._state, reports = recover(
+            self.state, reports = recover(
                 self._config, self._disk, self._random, now=now, safeguards=self._safeguards
             )
             effects += [Report("warning", text) for text in reports]
             effects.append(Announce())
+        self._has_started = True
         self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
-        self._cleaning = CleaningSchedule(self._state, now)
+        self._cleaning = CleaningSchedule(self.state, now)
         if self._member is not None:
             self._settle(now, effects)
         return effects
@@ -154,33 +158,29 @@ class Node:
         """When `Tick` is due, in monotonic milliseconds; None if nothing waits for time."""
         if self._is_stopped:
             return None
-        deadline_ms = self._housekeeping_ms
-        cleaning_ms = None if self._is_read_only else self.cleaning.deadline_ms
-        groups_ms = self.state.coordinators.deadline_ms
-        member_ms = None if self._member is None else self._member.next_deadline()
-        for other_ms in (
-            self.state.pending.next_deadline(),
-            groups_ms,
-            cleaning_ms,
-            member_ms,
+        state = self.state
+        return earliest(
+            self._housekeeping_ms,
+            state.pending.next_deadline(),
+            state.coordinators.deadline_ms,
+            None if self._is_read_only else self.cleaning.deadline_ms,
+            None if self._member is None else self._member.next_deadline(),
             self._leave_by_ms,
-        ):
-            if other_ms is not None and other_ms < deadline_ms:
-                deadline_ms = other_ms
-        return deadline_ms
+        )
 
     def validate(self) -> None:
         """The invariants of everything in the node."""
-        if self._state is None or self._is_stopped:
+        if not self._has_started or self._is_stopped:
             return
-        self._state.image.validate()
-        if self._state.active_controller is not None:
-            self._state.active_controller.validate()
+        state = self.state
+        state.image.validate()
+        if state.active_controller is not None:
+            state.active_controller.validate()
         if self._member is not None:
             self._member.journal.validate()
-        self._state.replicas.validate()
-        self._state.sessions.validate()
-        self._state.coordinators.validate()
+        state.replicas.validate()
+        state.sessions.validate()
+        state.coordinators.validate()
         self._connections.validate()
 
     def describe(self) -> dict[str, object]:
@@ -201,17 +201,12 @@ class Node:
     @property
     def is_serving(self) -> bool:
         """Clients may come."""
-        return self._state is not None and (self._member is None or self._member.is_serving)
+        return self._has_started and (self._member is None or self._member.is_serving)
 
     @property
     def cleaning(self) -> CleaningSchedule:
         assert self._cleaning is not None, "the node has not started"
         return self._cleaning
-
-    @property
-    def state(self) -> BrokerState:
-        assert self._state is not None, "the node has not started"
-        return self._state
 
     # --- requests -----------------------------------------------------------------------------
 

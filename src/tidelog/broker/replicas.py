@@ -20,6 +20,7 @@ from tidelog.log.disk import Disk, DiskError, Syncable, SyncFailed
 from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, PartitionState, TopicState
+from tidelog.model.clock import earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     NO_EPOCH,
@@ -225,8 +226,7 @@ class Replicas:
 
     def next_deadline(self) -> float | None:
         """When there may be something to send without anything happening before."""
-        deadlines = (self._check_ms, self.following.next_deadline())
-        return min((at for at in deadlines if at is not None), default=None)
+        return earliest(self._check_ms, self.following.next_deadline())
 
     # --- finding ------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -46,6 +47,7 @@ class Result(NamedTuple):
     trace_hash: str
     findings: list[str]
     counters: Counter[str]
+    cpu_seconds: float
     report: str
     history: str
 
@@ -109,10 +111,10 @@ def run(
 def _run_all(seeds: list[int], options: RunOptions, *, jobs: int | None) -> list[Result]:
     with progress() as bar:
         task = bar.add_task("seeds", total=len(seeds))
-        results = []
+        results, red = [], 0
         for result in _results(seeds, options, jobs=jobs or os.cpu_count() or 1):
             results.append(result)
-            red = sum(one.is_red for one in results)
+            red += result.is_red
             words = f"seeds ({red} red)" if red else "seeds"
             bar.update(task, advance=1, description=words)
     return results
@@ -129,12 +131,15 @@ def _results(seeds: list[int], options: RunOptions, *, jobs: int) -> Iterator[Re
 
 
 def _run_one(seed: int, options: RunOptions, has_history: bool = False) -> Result:
+    began = time.process_time()
     outcome = run_any(seed, options)
+    cpu_seconds = time.process_time() - began
     return Result(
         seed=seed,
         trace_hash=outcome.trace_hash,
         findings=[str(finding) for finding in outcome.findings],
         counters=outcome.counters,
+        cpu_seconds=cpu_seconds,
         report=tell(outcome) if outcome.is_red else "",
         history=dump(outcome.history) if has_history else "",
     )
@@ -144,6 +149,7 @@ def _document(results: list[Result], options: RunOptions) -> dict[str, object]:
     return {
         "ablated": None if options.ablate is None else options.ablate.name,
         "seeds": len(results),
+        "cpu_seconds": sum(result.cpu_seconds for result in results),
         "red": [
             {
                 "seed": result.seed,
@@ -184,5 +190,6 @@ def _show_summary(console: Console, results: list[Result], counters: Counter[str
         f"{plural(len(results), 'seed')}, {plural(counters['lives'], 'start')} of a node, "
         f"{plural(counters['steps'], 'step')}, "
         f"{plural(counters['acknowledged'], 'acknowledged record')}, "
-        f"worst lag from ack to read {counters['worst lag ms']:,} ms of virtual time"
+        f"worst lag from ack to read {counters['worst lag ms']:,} ms of virtual time, "
+        f"{sum(result.cpu_seconds for result in results) / len(results):.2f} CPU s a seed"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tidelog.groups.consumer_group import (
@@ -125,7 +125,7 @@ def recorded_classic(group: ClassicGroup) -> dict[str, Any]:
         "leader": generation.leader,
         "is_settled": generation.is_settled,
         "state_timestamp": generation.state_timestamp,
-        "members": {member_id: asdict(one) for member_id, one in generation.members.items()},
+        "members": {member_id: _shown(one) for member_id, one in generation.members.items()},
     }
 
 
@@ -202,7 +202,7 @@ def recorded_consumer(group: ConsumerGroup) -> dict[str, Any]:
         "regexes": {regex: list(group.regexes[regex]) for regex in sorted(group.regexes)},
         "members": {
             member_id: {
-                **asdict(group.members[member_id]),
+                **_shown(group.members[member_id]),
                 "epoch": group.current(member_id).epoch,
                 "previous_epoch": group.current(member_id).previous_epoch,
                 "state": group.current(member_id).state.name,
@@ -219,8 +219,14 @@ def _names(partitions: Partitions) -> list[str]:
     return [f"{topic_id}-{number}" for topic_id, number in sorted(partitions)]
 
 
+def _shown(value: Any) -> dict[str, Any]:
+    """As `asdict`, without its deep copies: what is in such a value never changes."""
+    parts = ((field.name, getattr(value, field.name)) for field in fields(value))
+    return {name: _shown(part) if is_dataclass(part) else part for name, part in parts}
+
+
 def recorded_offsets(offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[str, Any]:
-    return {str(partition): asdict(offsets[partition]) for partition in sorted(offsets)}
+    return {str(partition): _shown(offsets[partition]) for partition in sorted(offsets)}
 
 
 def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:

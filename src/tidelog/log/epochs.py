@@ -27,6 +27,11 @@ class Epochs:
     def latest(self) -> LeaderEpoch:
         return LeaderEpoch(self._epochs[-1]) if self._epochs else NO_EPOCH
 
+    @property
+    def last_start(self) -> int:
+        """Where the latest epoch begins; -1 if there is none."""
+        return self._starts[-1] if self._starts else -1
+
     def note(self, epoch: int, offset: int) -> None:
         """A batch of `epoch` begins at `offset`, the end of the log so far."""
         if not self._epochs or epoch > self._epochs[-1]:

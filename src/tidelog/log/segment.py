@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tidelog.log import scan
 from tidelog.log.batch_file import BatchFile
@@ -238,3 +239,11 @@ class Segment(BatchFile):
             expected = header.next_offset
         self._verified.add(start, end)
         return end
+
+
+def check_closed(segments: Sequence[Segment], bases: Sequence[int]) -> None:
+    """Of a log's segments only the last is written, and none reaches into the next."""
+    assert bases == [segment.base_offset for segment in segments]
+    for segment, following in pairwise(segments):
+        assert segment.base_offset <= segment.end_offset <= following.base_offset
+        assert not segment.indexes.is_active

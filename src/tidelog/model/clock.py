@@ -14,3 +14,12 @@ class Now(NamedTuple):
 
     monotonic_ms: float
     wall_ms: int
+
+
+def earliest(*moments: float | None) -> float | None:
+    """The first of them; None is never. Asked for after every step, so without ceremony."""
+    first = None
+    for moment in moments:
+        if moment is not None and (first is None or moment < first):
+            first = moment
+    return first

@@ -67,18 +67,19 @@ class Fetcher:
         self._membership = membership
         self._followers: dict[PartitionKey, Follower] = {}
         self._lanes: list[_Asked | None] = [None] * LANES
-        self._busy: dict[PartitionKey, Follower] = {}
-        """Who is being asked for."""
         self._number = 0
         self._failures = 0
         self._ready_ms = -inf
         self._waits_for_flush = False
+        self._are_all_asked_for = False
+        """Nothing to ask or to wait for but answers: so it is at the end of most steps."""
 
     def __len__(self) -> int:
         return len(self._followers)
 
     def add(self, follower: Follower) -> None:
         self._followers[follower.key] = follower
+        self._are_all_asked_for = False
 
     def remove(self, key: PartitionKey) -> None:
         self._followers.pop(key, None)
@@ -87,16 +88,16 @@ class Fetcher:
 
     def next_request(self, now_ms: float) -> SendFetch | None:
         """What to send now; none while answers or a flush are waited for, or nothing is due."""
-        if now_ms < self._ready_ms or None not in self._lanes:
+        if self._are_all_asked_for or now_ms < self._ready_ms or None not in self._lanes:
             return None
-        busy = self._busy
         due = [
             follower
-            for key, follower in self._followers.items()
-            if follower.ready_ms <= now_ms and busy.get(key) is not follower
+            for follower in self._followers.values()
+            if not follower.is_asked_for and follower.ready_ms <= now_ms
         ]
-        self._waits_for_flush = not all(follower.is_settled for follower in due)
+        self._waits_for_flush = bool(due) and not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
+            self._are_all_asked_for = all(f.is_asked_for for f in self._followers.values())
             return None
         topics: dict[TopicId, FetchTopic] = {}
         partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
@@ -109,7 +110,7 @@ class Fetcher:
             fetch = follower.fetch()
             topic.partitions.append(fetch)
             partitions[follower.key] = (follower, Offset(fetch.fetch_offset))
-            busy[follower.key] = follower
+            follower.is_asked_for = True
         settings = self._membership.settings
         self._number += 1
         lane = self._lanes.index(None)
@@ -163,9 +164,9 @@ class Fetcher:
         for lane, asked in enumerate(self._lanes):
             if asked is not None and asked.number == number:
                 self._lanes[lane] = None
-                for key, (follower, _) in asked.partitions.items():
-                    if self._busy.get(key) is follower:
-                        del self._busy[key]
+                for follower, _ in asked.partitions.values():
+                    follower.is_asked_for = False
+                self._are_all_asked_for = False
                 return asked
         return None
 
@@ -195,11 +196,9 @@ class Fetcher:
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
-        waiting = [
-            follower.ready_ms
-            for key, follower in self._followers.items()
-            if self._busy.get(key) is not follower
-        ]
-        if waiting and None in self._lanes and not self._waits_for_flush:
-            deadlines.append(max(min(waiting), self._ready_ms))
-        return min((at for at in deadlines if at != -inf), default=None)
+        if None in self._lanes and not (self._waits_for_flush or self._are_all_asked_for):
+            waiting = [f.ready_ms for f in self._followers.values() if not f.is_asked_for]
+            soonest = max(min(waiting), self._ready_ms) if waiting else -inf
+            if soonest != -inf:
+                deadlines.append(soonest)
+        return min(deadlines, default=None)

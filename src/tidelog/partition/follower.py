@@ -47,6 +47,7 @@ class Follower:
         "ended",
         "has_moved",
         "has_written",
+        "is_asked_for",
         "key",
         "leader_epoch",
         "log",
@@ -73,6 +74,8 @@ class Follower:
         self.source = state.leader
         self.log = log
         self.ended = False
+        self.is_asked_for = False
+        """A fetch for it is under way."""
         self._failures = 0
         self.ready_ms = -inf
         """Not to be fetched before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidelog.model.clock import Now
+from tidelog.model.clock import Now, earliest
 from tidelog.model.ids import NodeId, PartitionKey, TopicId
 from tidelog.partition.fetcher import Fetched, Fetcher, SendFetch
 from tidelog.partition.membership import Membership
@@ -41,7 +41,7 @@ class Following:
         """What to send now, at most one request to each node."""
         if not self._sources:
             return []
-        asked = (fetcher.next_request(now_ms) for fetcher in self._fetchers.values())
+        asked = [fetcher.next_request(now_ms) for fetcher in self._fetchers.values()]
         return [request for request in asked if request is not None]
 
     def answered(
@@ -65,8 +65,7 @@ class Following:
     def next_deadline(self) -> float | None:
         if not self._sources:
             return None
-        deadlines = (fetcher.next_deadline() for fetcher in self._fetchers.values())
-        return min((at for at in deadlines if at is not None), default=None)
+        return earliest(*[fetcher.next_deadline() for fetcher in self._fetchers.values()])
 
     def validate(self, replicas: Mapping[PartitionKey, Replica]) -> None:
         """Just those are fetched that follow."""

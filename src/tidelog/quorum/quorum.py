@@ -126,6 +126,8 @@ class Quorum:
         )
         self._announced = AnnounceLeader(None, self._core.epoch)
         self._resume(now_ms)
+        self._deadline_ms: float | None = None
+        self._note_deadline()
 
     def _resume(self, now_ms: float) -> None:
         """The state that the last run's promises leave open."""
@@ -179,8 +181,8 @@ class Quorum:
         return lead is not None and lead.has_office
 
     def next_deadline(self) -> float | None:
-        """When `Ticked` is due."""
-        return min(self._core.deadlines(), default=None)
+        """When `Ticked` is due. It is asked for far more often than anything happens here."""
+        return self._deadline_ms
 
     def restored_state(self) -> bytes | None:
         """The newest snapshot's state, for a state machine that starts."""
@@ -232,7 +234,9 @@ class Quorum:
     def snapshot(self, end_offset: Offset, state: bytes) -> SnapshotId:
         """Keep the state machine's `state` after all records below `end_offset`, which are
         committed, and let go of those records."""
-        return snapshots.take(self._core, end_offset, state)
+        taken = snapshots.take(self._core, end_offset, state)
+        self._note_deadline()
+        return taken
 
     def _settle(self, now_ms: float) -> list[Effect]:
         core = self._core
@@ -244,7 +248,11 @@ class Quorum:
             self._announced = view
             core.effects.append(view)
         effects, core.effects = core.effects, []
+        self._note_deadline()
         return effects
+
+    def _note_deadline(self) -> None:
+        self._deadline_ms = min(self._core.deadlines(), default=None)
 
     def _on_response(self, now_ms: float, event: ResponseReceived) -> None:
         core = self._core

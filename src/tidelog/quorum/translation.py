@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.model.ids import NO_TOPIC_ID, LeaderEpoch, NodeId, Offset
 from tidelog.quorum import batches
 from tidelog.quorum import messages as m
 from tidelog.quorum.ports import EpochEnd, SnapshotId
@@ -24,6 +24,8 @@ from tidelog.wire.messages import fetch, fetch_snapshot, vote
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
+_NAMES = ((TOPIC, NO_TOPIC_ID), ("", TOPIC_ID))
+"""How a fetch names the metadata log: before version 13, and since."""
 PARTITION = 0
 _NOBODY = -1
 
@@ -57,10 +59,10 @@ def response_from_wire(wire: Any) -> m.PeerResponse:
 
 def is_metadata_fetch(wire: fetch.FetchRequest) -> bool:
     """Of the metadata log, and so for the quorum."""
-    return [(topic.topic, topic.topic_id) for topic in wire.topics] in (
-        [(TOPIC, UUID(int=0))],
-        [("", TOPIC_ID)],
-    )
+    if len(wire.topics) != 1:
+        return False
+    topic = wire.topics[0]
+    return (topic.topic, topic.topic_id) in _NAMES
 
 
 def _only(wire: Any, name_of: str = "topic_name") -> Any:

@@ -31,7 +31,9 @@ class ReplicaKey:
         if self.node_id != other.node_id:
             return False
         ours, theirs = self.directory_id, other.directory_id
-        return ours is theirs or ours == theirs or NO_DIRECTORY in (ours, theirs)
+        if ours is theirs or ours is NO_DIRECTORY or theirs is NO_DIRECTORY:
+            return True  # as nearly always, and to compare ids takes long
+        return ours == theirs or NO_DIRECTORY in (ours, theirs)
 
 
 @dataclass(frozen=True, slots=True)

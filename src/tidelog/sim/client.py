@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.network import Connection, Delivery, Network, Server
@@ -20,8 +20,7 @@ from tidelog.wire.requests import LENGTH_BYTES, decode_response, encode_request
 from tidelog.wire.schema import schema_of
 
 
-@dataclass(slots=True, frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A response; `emitted_ms` is when the node gave it, in the life `incarnation`."""
 
     body: Any
@@ -29,8 +28,7 @@ class Answer:
     incarnation: int
 
 
-@dataclass(slots=True, frozen=True)
-class Lost:
+class Lost(NamedTuple):
     """No answer came: nobody knows whether the request was carried out."""
 
     reason: str

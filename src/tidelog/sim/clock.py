@@ -19,10 +19,8 @@ class HostClock:
         self._wall_offset_ms = random.uniform(-1000.0, 1000.0)
 
     def now(self, virtual_ms: float) -> Now:
-        return Now(
-            monotonic_ms=self._boot_ms + virtual_ms * self._rate,
-            wall_ms=int(EPOCH_MS + virtual_ms * self._rate + self._wall_offset_ms),
-        )
+        passed_ms = virtual_ms * self._rate
+        return Now(self._boot_ms + passed_ms, int(EPOCH_MS + passed_ms + self._wall_offset_ms))
 
     def virtual_of(self, monotonic_ms: float) -> float:
         """When the host's monotonic clock will show `monotonic_ms`."""

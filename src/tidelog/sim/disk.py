@@ -229,7 +229,9 @@ class SimDisk:
 
     # --- for the simulator's eyes ----------------------------------------------------------------
 
-    def files(self, *, durable: bool = False, below: str = "") -> dict[str, FileImage]:
+    def files(
+        self, *, durable: bool = False, below: str = "", ending: str = ""
+    ) -> dict[str, FileImage]:
         """Every file by path: as reads see it, or as a power failure would leave the names."""
         entry: Entry | None = self._root
         for name in _split(below):
@@ -239,7 +241,8 @@ class SimDisk:
         if not isinstance(entry, DirectoryImage):
             return {}
         prefix = f"{below}/" if below else ""
-        return {prefix + path: image for path, image in files_below(entry, durable=durable)}
+        found = files_below(entry, durable=durable, ending=ending)
+        return {prefix + path: image for path, image in found}
 
     def take_away(self, path: str) -> Entry | None:
         """Remove a file or directory as if it had never been, behind the node's back."""

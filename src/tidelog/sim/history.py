@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 EntryType = Literal["invoke", "ok", "fail", "info"]
 Partition = tuple[str, int]
 
 
-@dataclass(slots=True, frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One line. Beside the documented keys: `ts` is a sent record's timestamp, `digests` the
     checksum of each batch a poll returned, by base offset, `member` the id of a group's member."""
 
@@ -48,10 +46,9 @@ class Entry:
     def to_json(self) -> str:
         """A line; keys that say nothing are left out."""
         line: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in self._asdict().items():
             if value is not None:
-                line[field.name] = _plain(value)
+                line[name] = _plain(value)
         return json.dumps(line, separators=(",", ":"))
 
     @staticmethod
@@ -78,8 +75,7 @@ def _partition(text: str) -> Partition:
     return topic, int(number)
 
 
-@dataclass(slots=True, frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """An invocation with its completion; `completion` is None where none was ever seen."""
 
     invocation: Entry

@@ -77,6 +77,7 @@ class Life:
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     tick: Timer | None = None
     tick_due_ms: float = -1.0
+    tick_armed_ms: float = -1.0
     faults_before: Counter[str] = field(default_factory=Counter)
 
 
@@ -292,15 +293,24 @@ class Host:
         deadline = life.node.next_deadline()
         if deadline is None or deadline == life.tick_due_ms:
             return
+        life.tick_due_ms = deadline
+        if life.tick is None or deadline < life.tick_armed_ms:
+            self._arm(life)
+
+    def _arm(self, life: Life) -> None:
+        """Wake the node when it is due: a hair later, so that rounding never does so before its own
+        clock says so. A deadline that is put off, as most are, leaves the timer where it is."""
         if life.tick is not None:
             life.tick.cancel()
-        life.tick_due_ms = deadline
-        # A hair later, so that rounding never wakes the node before its own clock says so.
-        due = self.clock.virtual_of(deadline) + 1e-3
+        life.tick_armed_ms = life.tick_due_ms
+        due = self.clock.virtual_of(life.tick_armed_ms) + 1e-3
         life.tick = self._schedule.at(due, lambda: self._tick(life))
 
     def _tick(self, life: Life) -> None:
         life.tick = None
+        if life.tick_armed_ms < life.tick_due_ms:
+            self._arm(life)
+            return
         life.tick_due_ms = -1.0
         if self.life is life:
             self.deliver(Tick())
@@ -324,12 +334,12 @@ class Host:
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.close_by_node()
+            elif isinstance(effect, CallPeer):
+                life.links.call(effect)
             elif isinstance(effect, PauseReading | ResumeReading):
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
                     connection.to_node.pause(isinstance(effect, PauseReading))
-            elif isinstance(effect, CallPeer):
-                life.links.call(effect)
             elif isinstance(effect, HangUp):
                 life.links.hang_up(effect)
             elif isinstance(effect, Report):

@@ -9,15 +9,14 @@ file systems journal names in order, and a rename is one change, so it is atomic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 SECTOR_BYTES = 512
 
 
-@dataclass(slots=True, frozen=True)
-class Change:
+class Change(NamedTuple):
     """One unsynced write (`data`), or a truncation to `position` (`data` is None)."""
 
     sequence: int
@@ -65,8 +64,12 @@ class FileImage:
         self.durable = bytearray()
         self.pending: list[Change] = []
         self.has_dropped_pages = False
+        self.rewrites = 0
+        """Changes of what was there, not beyond its end: a reader must begin anew after them."""
 
     def record(self, change: Change) -> None:
+        if change.position < len(self.cached):
+            self.rewrites += 1
         change.apply(self.cached)
         self.pending.append(change)
 
@@ -201,17 +204,28 @@ def _meet(left: tuple[DirectoryImage, ...], right: list[DirectoryImage]) -> bool
 
 
 def files_below(
-    directory: DirectoryImage, *, durable: bool = False
-) -> Iterator[tuple[str, FileImage]]:
-    """Every file with its path, in order of names."""
+    directory: DirectoryImage, *, durable: bool = False, ending: str = ""
+) -> list[tuple[str, FileImage]]:
+    """Every file whose name ends so, with its path, in order of names."""
+    found: list[tuple[str, FileImage]] = []
+    _collect(directory, "", durable, ending, found)
+    return found
+
+
+def _collect(
+    directory: DirectoryImage,
+    prefix: str,
+    durable: bool,
+    ending: str,
+    found: list[tuple[str, FileImage]],
+) -> None:
     names = directory.durable if durable else directory.cached
     for name in sorted(names):
         entry = names[name]
-        if isinstance(entry, FileImage):
-            yield name, entry
-        else:
-            for path, image in files_below(entry, durable=durable):
-                yield f"{name}/{path}", image
+        if isinstance(entry, DirectoryImage):
+            _collect(entry, f"{prefix}{name}/", durable, ending, found)
+        elif name.endswith(ending):
+            found.append((prefix + name, entry))
 
 
 def adopt_durable_names(directory: DirectoryImage) -> None:

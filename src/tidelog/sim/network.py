@@ -15,7 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.broker.effects import Part
 from tidelog.log.disk import DiskError, FileSpan
@@ -52,8 +52,7 @@ class Server(Protocol):
     def frame_received(self, connection: Connection, frame: bytes) -> None: ...
 
 
-@dataclass(slots=True, frozen=True)
-class Delivery:
+class Delivery(NamedTuple):
     """A response as it reaches the client, and the moment the node had answered."""
 
     frame: bytes
@@ -245,7 +244,7 @@ class Connection:
         assert isinstance(payload, _Departure)
         try:
             frame = b"".join(
-                part.read() if isinstance(part, FileSpan) else bytes(part) for part in payload.parts
+                [part.read() if isinstance(part, FileSpan) else part for part in payload.parts]
             )
         except DiskError:
             self._network.faults.counted["unsendable response"] += 1

@@ -42,7 +42,7 @@ from tidelog.sim.configuration import Configuration, draw_configuration
 from tidelog.sim.history import Entry
 from tidelog.sim.host import HostOptions, NodeFactory
 from tidelog.sim.nemesis import Nemesis
-from tidelog.sim.schedule import Promise, Script
+from tidelog.sim.schedule import Promise, Script, have_ended
 from tidelog.sim.survey import headers_of, written_logs
 from tidelog.sim.workload.create_topic import CreatePlan
 from tidelog.wire.errors import DecodeError
@@ -306,7 +306,7 @@ class _Run:
         schedule = self.cluster.schedule
         is_ended = schedule.run(
             until_ms=schedule.now_ms + HEAL_MS,
-            is_done=lambda: all(one.is_kept for one in scripts) or self._has_seen_enough(),
+            is_done=lambda: have_ended(scripts) or self._has_seen_enough(),
         )
         if is_ended:
             return not self._has_seen_enough()
@@ -322,6 +322,19 @@ class _Run:
         self.cluster.world.findings.append(Finding(property, text))
 
 
+@contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """A run makes many small objects and keeps most of them: looking for cycles among them, as
+    often as Python does, is an eighth of its time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@seldom_collecting()
 def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     """Run one seed and judge it. The same seed and options give the same outcome, always."""
     options = options or RunOptions()
@@ -329,8 +342,7 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     run = _Run(seed, options)
     cluster = run.cluster
     try:
-        with _seldom_collecting():
-            run.run()
+        run.run()
     except NODE_FAILURES as failure:
         where = "".join(traceback.format_exception(failure)[-4:])
         outcome.findings.append(Finding("crash", f"{type(failure).__name__}: {failure}\n{where}"))
@@ -349,18 +361,6 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     outcome.events = list(cluster.trace.lines)
     outcome.history = cluster.history.entries
     return outcome
-
-
-@contextmanager
-def _seldom_collecting() -> Iterator[None]:
-    """A run makes many small objects and keeps most of them: looking for cycles among them, as
-    often as Python does, is an eighth of its time."""
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _counters(run: _Run) -> Counter[str]:

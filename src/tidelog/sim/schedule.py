@@ -8,18 +8,19 @@ order of time and then of scheduling.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+_IS_KEPT = attrgetter("is_kept")
 
 MAX_ACTIONS_AT_ONCE = 100_000
 """In one moment of virtual time."""
 
 
-@dataclass(slots=True, frozen=True)
-class Pause:
+class Pause(NamedTuple):
     """Go on after so long."""
 
     duration_ms: float
@@ -51,6 +52,11 @@ class Promise(Generic[T]):
             watcher(self.value)
         else:
             self._watchers.append(watcher)
+
+
+def have_ended(scripts: list[Promise[bool]]) -> bool:
+    """All of them; asked before every action."""
+    return all(map(_IS_KEPT, scripts))
 
 
 Script = Generator[Pause | Promise[Any], Any, T]
@@ -90,13 +96,16 @@ class Schedule:
 
     def run(self, *, until_ms: float, is_done: Callable[[], bool] | None = None) -> bool:
         """Take actions until the time is up (False), or until `is_done` says so (True)."""
-        while self._queue and self._queue[0][0] <= until_ms:
+        queue = self._queue
+        while queue and queue[0][0] <= until_ms:
+            if queue[0][2].is_cancelled:
+                heappop(queue)
+                continue
             if is_done is not None and is_done():
                 return True
-            _, _, timer = heappop(self._queue)
-            if not timer.is_cancelled:
-                self._count(timer.when_ms)
-                timer.action()
+            _, _, timer = heappop(queue)
+            self._count(timer.when_ms)
+            timer.action()
         if is_done is not None and is_done():
             return True
         self.now_ms = max(self.now_ms, until_ms)

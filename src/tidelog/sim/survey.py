@@ -18,6 +18,7 @@ from tidelog.wire.batch import BatchHeader, has_valid_crc, iter_batches
 from tidelog.wire.errors import DecodeError
 
 TOPICS = "topics"
+_LOG_ENDING = f".{LOG}"
 _LEADER_EPOCH_BYTES = range(12, 16)
 _REBUILDABLE = (INDEX, TIME_INDEX, SNAPSHOT, EPOCHS)
 
@@ -59,13 +60,11 @@ def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
     A log's synced part ends with the first file of it that is not durable to its end: what is
     durable beyond that has nothing to follow.
     """
-    durable = disk.files(durable=True)
+    durable = disk.files(durable=True, ending=_LOG_ENDING)
     logs: dict[str, tuple[bytearray, bytearray]] = {}
     ended: list[str] = []
-    for path, image in disk.files().items():
-        directory, _, name = path.rpartition("/")
-        if not name.endswith(f".{LOG}"):
-            continue
+    for path, image in disk.files(ending=_LOG_ENDING).items():
+        directory, _, _ = path.rpartition("/")
         written, synced = logs.setdefault(directory, (bytearray(), bytearray()))
         written += image.cached
         if directory in ended:

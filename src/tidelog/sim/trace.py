@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
+from struct import Struct
 
 from tidelog.broker.effects import (
     CallPeer,
@@ -23,6 +24,10 @@ from tidelog.wire.messages import API_BY_KEY
 from tidelog.wire.requests import LENGTH_BYTES
 
 LINES_KEPT = 400
+
+_KEY_AND_VERSION = Struct(">hh")
+_BYTES = (bytes, bytearray, memoryview)
+"""A tuple, since a union in a call would be a new object every time."""
 
 
 class Trace:
@@ -59,7 +64,7 @@ class Trace:
         if isinstance(effect, SendResponse):
             size = 0
             for part in effect.parts:
-                if isinstance(part, bytes | bytearray | memoryview):
+                if isinstance(part, _BYTES):
                     self._hash.update(part)
                     size += len(part)
                 else:
@@ -88,8 +93,7 @@ class Trace:
 def _request_name(frame: memoryview) -> str:
     if len(frame) < 4:
         return f"{len(frame)} bytes"
-    key = int.from_bytes(frame[:2], "big", signed=True)
-    version = int.from_bytes(frame[2:4], "big", signed=True)
+    key, version = _KEY_AND_VERSION.unpack_from(frame)
     api = API_BY_KEY.get(key)
     name = f"api {key}" if api is None else api.name
     return f"{name} v{version}, {len(frame)} bytes"

@@ -51,6 +51,8 @@ class Witness:
         self._asked: dict[tuple[ConnectionId, int], tuple[RequestHeader, Any]] = {}
         self._ledger = Ledger()
         self._read_up_to: dict[FileImage, int] = {}
+        self._syncs_seen = -1
+        self._replays: dict[int, _Replay] = {}
         host.on_request.append(self._note_request)
         host.on_response.append(self._check_response)
         host.on_step.append(self._look_now_and_then)
@@ -60,6 +62,8 @@ class Witness:
         """Requests of a dead life are not answered, and a recovery may have cut its logs."""
         self._asked = {}
         self._read_up_to = {}
+        self._syncs_seen = -1
+        self._replays = {}
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -94,9 +98,14 @@ class Witness:
             self._report(finding)
 
     def _read_on(self) -> None:
-        """What has become durable since the last look."""
+        """What has become durable since the last look: nothing, if nothing was synced."""
+        if self._host.disk.syncs == self._syncs_seen:
+            return
+        self._syncs_seen = self._host.disk.syncs
         for _, _, image in offsets_files(self._host.disk, durable=True):
             position = self._read_up_to.get(image, 0)
+            if position == len(image.durable):
+                continue
             for header, records in _batches(image.durable[position:]):
                 position += header.size
                 for record in records:
@@ -112,28 +121,57 @@ class Witness:
 
     def look(self, life: Life) -> None:
         """Compare every coordinator with its log."""
-        state = life.node.state
-        for one in state.coordinators.describe():
-            topics = ImageTopics(lambda: state.image)
-            replayed = Coordinator(group_settings(state.config.settings), Random(0), topics)
-            for _, partition, image in offsets_files(self._host.disk):
-                if partition != one["partition"]:
-                    continue
-                for _, records in _batches(image.cached):
-                    for record in records:
-                        if record.key is not None:
-                            replayed.replay(bytes(record.key), _bytes_of(record.value))
-            for finding in check_state(one["partition"], one["recorded"], replayed.recorded()):
+        logs: dict[int, list[FileImage]] = {}
+        for _, partition, image in offsets_files(self._host.disk):
+            logs.setdefault(partition, []).append(image)
+        for one in life.node.state.coordinators.describe():
+            partition = one["partition"]
+            log = logs.get(partition, [])
+            replay = self._replays.get(partition)
+            if replay is None or not replay.is_beginning_of(log):
+                replay = self._replays[partition] = _Replay(life)
+            replayed = replay.read_on(log)
+            for finding in check_state(partition, one["recorded"], replayed):
                 self._report(finding)
+
+
+class _Replay:
+    """What another coordinator makes of a log: it reads on where the log has only grown since."""
+
+    def __init__(self, life: Life) -> None:
+        state = life.node.state
+        topics = ImageTopics(lambda: state.image)
+        settings = group_settings(state.config.settings)
+        self._coordinator = Coordinator(settings, Random(0), topics)
+        self._files: list[tuple[FileImage, int]] = []
+        self._position = 0
+
+    def is_beginning_of(self, log: list[FileImage]) -> bool:
+        """Nothing of what was read has changed, or has another file in its place."""
+        beginning = [(image, image.rewrites) for image in log[: len(self._files)]]
+        return beginning == self._files
+
+    def read_on(self, log: list[FileImage]) -> dict[str, Any]:
+        """What is recorded, now that the log is this: of all but the last file all was read."""
+        for image in log[max(0, len(self._files) - 1) :]:
+            if not self._files or self._files[-1][0] is not image:
+                self._files.append((image, image.rewrites))
+                self._position = 0
+            for header, records in _batches(image.cached[self._position :]):
+                self._position += header.size
+                for record in records:
+                    if record.key is not None:
+                        self._coordinator.replay(bytes(record.key), _bytes_of(record.value))
+        return self._coordinator.recorded()
 
 
 def offsets_files(disk: SimDisk, *, durable: bool = False) -> Iterator[tuple[str, int, FileImage]]:
     """The log files of the offsets topic, in order: path, partition, contents."""
+    ending = f".{LOG}"
     for topic in disk.list(TOPICS):
-        if topic.rpartition(".")[0] != OFFSETS_TOPIC:
-            continue
-        for path, image in disk.files(durable=durable, below=f"{TOPICS}/{topic}").items():
-            if path.endswith(f".{LOG}"):
+        if topic.rpartition(".")[0] == OFFSETS_TOPIC:
+            files = disk.files(durable=durable, below=f"{TOPICS}/{topic}", ending=ending)
+            for path, image in files.items():
                 yield path, int(path.split("/")[2]), image
 
 

@@ -163,23 +163,61 @@ def encode_response(header: RequestHeader, body: Any) -> list[Part]:
     return parts
 
 
+class _WayThere(NamedTuple):
+    """One request class at one version, resolved for those who send many."""
+
+    api_key: int
+    is_flexible: bool
+    encode_request: Encoder
+
+
+class _WayBack(NamedTuple):
+    """The same for the answer."""
+
+    is_flexible: bool
+    decode_response: Decoder
+
+
+_ways_there: dict[tuple[type, int], _WayThere] = {}
+_ways_back: dict[tuple[int, int], _WayBack] = {}
+
+
+def _way_there(cls: type, version: int) -> _WayThere:
+    api_key = schema_of(cls).api_key
+    assert api_key is not None, f"{cls.__name__} is not a request"
+    is_flexible = API_BY_KEY[api_key].is_flexible(version)
+    way = _ways_there[cls, version] = _WayThere(api_key, is_flexible, encoder(cls, version))
+    return way
+
+
+def _way_back(api_key: int, version: int) -> _WayBack:
+    api = API_BY_KEY[api_key]
+    decode = decoder(api.response_class, version)
+    way = _ways_back[api_key, version] = _WayBack(_has_flexible_answer(api, version), decode)
+    return way
+
+
 def encode_request(
     request: Any, version: int, *, correlation_id: int, client_id: str | None
 ) -> bytes:
     """The whole request frame, length prefix included. For clients: spans have no place here."""
-    api_key = schema_of(type(request)).api_key
-    assert api_key is not None, f"{type(request).__name__} is not a request"
+    key = (type(request), version)
+    way = _ways_there.get(key) or _way_there(*key)
     out = bytearray(LENGTH_BYTES)
-    out += _FIXED_HEADER.pack(api_key, version, correlation_id)
+    out += _FIXED_HEADER.pack(way.api_key, version, correlation_id)
     if client_id is None:
         out += _CLIENT_ID_LENGTH.pack(-1)
     else:
         raw = client_id.encode()
         out += _CLIENT_ID_LENGTH.pack(len(raw)) + raw
-    if API_BY_KEY[api_key].is_flexible(version):
+    if way.is_flexible:
         out.append(0)
     parts: list[Part] = []
-    parts.append(encoder(type(request), version)(request, out, parts))
+    last = way.encode_request(request, out, parts)
+    if last is out:
+        _LENGTH.pack_into(out, 0, len(out) - LENGTH_BYTES)
+        return bytes(out)
+    parts.append(last)
     _LENGTH.pack_into(out, 0, size_of(parts) - LENGTH_BYTES)
     return b"".join(_bytes_of(part) for part in parts)
 
@@ -191,15 +229,16 @@ def _bytes_of(part: Part) -> bytes | bytearray:
 
 def decode_response(api_key: int, version: int, frame: memoryview) -> tuple[int, Any]:
     """Correlation id and body of a response frame (without length prefix), for clients."""
-    api = API_BY_KEY[api_key]
+    key = (api_key, version)
+    way = _ways_back.get(key) or _way_back(*key)
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame, 0)
         position = _CORRELATION_ID.size
-        if _has_flexible_answer(api, version):
+        if way.is_flexible:
             position = _skip_tagged_fields(frame, position)
     except (struct.error, IndexError):
         raise DecodeError("the response is cut off within its header") from None
-    return correlation_id, decoder(api.response_class, version)(frame, position)
+    return correlation_id, way.decode_response(frame, position)
 
 
 def _skip_tagged_fields(frame: memoryview, position: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import accumulate
 
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.view import LATEST, Lookup, View
@@ -44,45 +45,61 @@ def _ends_proven(view: View) -> list[tuple[int, int, str]]:
     return proofs
 
 
+class _Line:
+    """Offsets in some order, and how late the records are up to each."""
+
+    def __init__(self, offsets: list[int], holds: dict[int, int]) -> None:
+        self.offsets = offsets
+        self._latest = list(accumulate((holds[offset] for offset in offsets), max))
+
+    def first_from(self, timestamp: int, *, among: int) -> int | None:
+        """The first whose record is that late, if it is one of the first so many."""
+        place = bisect_left(self._latest, timestamp)
+        return self.offsets[place] if place < among else None
+
+
 def check_timestamps(view: View) -> list[Finding]:
     """C23: ListOffsets(ts) is the first offset with a timestamp of at least ts."""
+    lookups = [look for look in view.lookups if look.type == "ok" and look.asked >= 0]
+    if not lookups:
+        return []
     timestamps = {send.value: send.timestamp for send in view.sends}
     timestamps.update({value: send.timestamp for value, send in view.earlier.items()})
     holds = {offset: timestamps.get(value, -1) for offset, value, _ in view.sightings()}
-    known = sorted(holds)
-    proofs = sorted((at, offset) for offset, _, at in view.sightings())
+    proofs = sorted(
+        (at, offset) for offset, _, at in view.sightings() if not view.is_damaged(offset)
+    )
+    by_offset = _Line(sorted({offset for _, offset in proofs}), holds)
+    by_time = _Line([offset for _, offset in proofs], holds)
     findings = []
-    for look in view.lookups:
-        if look.type == "ok" and look.asked >= 0:
-            before = proofs[: bisect_left(proofs, (look.invoked, -1))]
-            findings += _check_lookup(
-                view, look, holds=holds, known=known, visible=[offset for _, offset in before]
-            )
+    for look in lookups:
+        if look.offset >= 0:
+            before = bisect_left(by_offset.offsets, look.offset)
+            missed = by_offset.first_from(look.asked, among=before)
+        else:
+            before = bisect_left(proofs, (look.invoked, -1))
+            missed = by_time.first_from(look.asked, among=before)
+        findings += _check_lookup(view, look, holds=holds, missed=missed)
     return findings
 
 
 def _check_lookup(
-    view: View, look: Lookup, *, holds: dict[int, int], known: list[int], visible: list[int]
+    view: View, look: Lookup, *, holds: dict[int, int], missed: int | None
 ) -> list[Finding]:
-    found = look.offset
-    if found >= 0:
-        actual = holds.get(found)
-        if actual is not None and (actual < look.asked or actual != look.timestamp):
-            text = (
-                f"{view} time {look.asked} was found at offset {found} with time "
-                f"{look.timestamp}, but the record there has {actual}"
-            )
-            return [Finding("C23", text, look.invoked)]
-        earlier = [offset for offset in known if offset < found]
-    else:
-        earlier = visible
-    for offset in earlier:
-        if holds[offset] >= look.asked and not view.is_damaged(offset):
-            text = (
-                f"{view} time {look.asked} was found at {found}, but offset {offset} "
-                f"has {holds[offset]} already"
-            )
-            return [Finding("C23", text, look.invoked)]
+    """`missed` is an offset before the answer's that would have been right."""
+    actual = holds.get(look.offset) if look.offset >= 0 else None
+    if actual is not None and (actual < look.asked or actual != look.timestamp):
+        text = (
+            f"{view} time {look.asked} was found at offset {look.offset} with time "
+            f"{look.timestamp}, but the record there has {actual}"
+        )
+        return [Finding("C23", text, look.invoked)]
+    if missed is not None:
+        text = (
+            f"{view} time {look.asked} was found at {look.offset}, but offset {missed} "
+            f"has {holds[missed]} already"
+        )
+        return [Finding("C23", text, look.invoked)]
     return []
 
 

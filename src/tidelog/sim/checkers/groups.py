@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.history import Entry, Operation, operations
@@ -32,12 +33,18 @@ class _Number:
     fetches: list[tuple[float, float]] = field(default_factory=list)
 
     @property
-    def first_end(self) -> float:
-        return min(ended for _, ended in (self.commit, *self.fetches))
+    def span(self) -> _Span:
+        uses = (self.commit, *self.fetches)
+        first_end, last_begin = min(ended for _, ended in uses), max(begun for begun, _ in uses)
+        return _Span(first_end, last_begin, self.value)
 
-    @property
-    def last_begin(self) -> float:
-        return max(invoked for invoked, _ in (self.commit, *self.fetches))
+
+class _Span(NamedTuple):
+    """From the first end to the last begin of all that has to do with a value."""
+
+    first_end: float
+    last_begin: float
+    value: int
 
     @property
     def is_certain(self) -> bool:
@@ -85,23 +92,22 @@ def _check_register(name: str, own: Sequence[Operation]) -> list[Finding]:
 
 def _check_spans(name: str, numbers: Sequence[_Number]) -> list[Finding]:
     """A commit whose fate is unknown and that nobody saw may never have happened."""
-    seen = [one for one in numbers if one.fetches or one.commit[1] < inf]
-    certain = sorted((one for one in seen if one.is_certain), key=lambda one: one.first_end)
+    spans = [one.span for one in numbers if one.fetches or one.commit[1] < inf]
+    certain = sorted((one for one in spans if one.is_certain), key=lambda one: one.first_end)
+    uncertain = [one for one in spans if not one.is_certain]
     findings = []
     for index, one in enumerate(certain):
         for other in certain[index + 1 :]:
             if other.first_end >= one.last_begin:
                 break
             findings.append(_overlap(name, one, other))
-        for other in seen:
-            if other.is_certain:
-                continue
+        for other in uncertain:
             if one.first_end < other.last_begin and other.first_end < one.last_begin:
                 findings.append(_overlap(name, one, other))
     return findings
 
 
-def _overlap(name: str, one: _Number, other: _Number) -> Finding:
+def _overlap(name: str, one: _Span, other: _Span) -> Finding:
     text = (
         f"{name} was {one.value} from entry {one.first_end} to {one.last_begin}, "
         f"and {other.value} within that time"

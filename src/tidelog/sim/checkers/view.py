@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 from tidelog.sim.history import Entry, EntryType, Operation, Partition, operations
 
@@ -17,8 +18,7 @@ EARLIEST = -2
 LATEST = -1
 
 
-@dataclass(slots=True, frozen=True)
-class Send:
+class Send(NamedTuple):
     """One record sent. `offset` is what the answer said, -1 where there was none."""
 
     value: int
@@ -33,8 +33,7 @@ class Send:
     err: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class Read:
+class Read(NamedTuple):
     """One partition's share of a poll that was answered. `is_alone` says that all other
     partitions of the poll came back empty."""
 
@@ -48,8 +47,7 @@ class Read:
     is_alone: bool
 
 
-@dataclass(slots=True, frozen=True)
-class ReadError:
+class ReadError(NamedTuple):
     """A partition's error in a poll."""
 
     proc: int
@@ -60,8 +58,7 @@ class ReadError:
     err: str
 
 
-@dataclass(slots=True, frozen=True)
-class Lookup:
+class Lookup(NamedTuple):
     """A ListOffsets: `asked` is a timestamp, EARLIEST or LATEST."""
 
     proc: int
@@ -74,8 +71,7 @@ class Lookup:
     err: str | None
 
 
-@dataclass(slots=True, frozen=True)
-class Damage:
+class Damage(NamedTuple):
     """Offsets that the simulator has made unreadable from entry `at` on."""
 
     first_offset: int
@@ -96,6 +92,7 @@ class View:
     earlier: dict[int, Send] = field(default_factory=dict)
     is_last: bool = True
     has_final_reads: bool = False
+    _known: dict[int, list[int]] | None = None
 
     def __str__(self) -> str:
         return f"{self.tp[0]}-{self.tp[1]}"
@@ -104,12 +101,15 @@ class View:
         return any(d.first_offset <= offset <= d.last_offset for d in self.damages)
 
     def offsets_of_values(self) -> dict[int, list[int]]:
-        """Every offset each value was proven to be at, by an answer or by a read."""
-        known: dict[int, list[int]] = {}
-        for offset, value, _ in self.sightings():
-            if offset not in known.setdefault(value, []):
-                known[value].append(offset)
-        return known
+        """Every offset each value was proven to be at, by an answer or by a read. Several checks
+        ask: a view is whole when it is checked, so once is enough."""
+        if self._known is None:
+            self._known = {}
+            for offset, value, _ in self.sightings():
+                offsets = self._known.setdefault(value, [])
+                if offset not in offsets:
+                    offsets.append(offset)
+        return self._known
 
     def sightings(self) -> Iterator[tuple[int, int, int]]:
         """Each proof that an offset holds a value: `(offset, value, entry)`."""

@@ -24,8 +24,14 @@ from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.nemesis import Nemesis
 from tidelog.sim.replicated.router import Router
 from tidelog.sim.replicated.workload import Reader, Sender, plain_sender, prober, reader, sender
-from tidelog.sim.run import MAX_FINDINGS, NODE_FAILURES, Outcome, RunOptions
-from tidelog.sim.schedule import Pause, Promise, Script
+from tidelog.sim.run import (
+    MAX_FINDINGS,
+    NODE_FAILURES,
+    Outcome,
+    RunOptions,
+    seldom_collecting,
+)
+from tidelog.sim.schedule import Pause, Promise, Script, have_ended
 from tidelog.sim.workload import offset_commit
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
 from tidelog.sim.workload.world import TopicFacts
@@ -217,7 +223,7 @@ class ClusterRun:
         schedule = self.cluster.schedule
         is_ended = schedule.run(
             until_ms=schedule.now_ms + patience_ms,
-            is_done=lambda: all(one.is_kept for one in scripts) or self._has_seen_enough(),
+            is_done=lambda: have_ended(scripts) or self._has_seen_enough(),
         )
         if not is_ended:
             why = self.invariants.unsettled() or "all nodes believe they serve"
@@ -232,6 +238,7 @@ class ClusterRun:
         return self.cluster.stream(concern)
 
 
+@seldom_collecting()
 def run_cluster_seed(seed: int, options: RunOptions) -> Outcome:
     """Run one seed and judge it. The same seed and options give the same outcome, always."""
     outcome = Outcome(seed, options)

@@ -7,7 +7,7 @@ reader can tell a whole record from a mixture of two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 from tidelog.wire.batch import HEADER_BYTES, BatchHeader, has_valid_crc, read_header
@@ -34,8 +34,7 @@ def decode_value(data: bytes | None) -> int:
     return value
 
 
-@dataclass(slots=True, frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """One record to send."""
 
     value: int
@@ -65,8 +64,7 @@ def encode_sent(
     )
 
 
-@dataclass(slots=True, frozen=True)
-class ReadBatch:
+class ReadBatch(NamedTuple):
     """A batch as a consumer sees it."""
 
     header: BatchHeader

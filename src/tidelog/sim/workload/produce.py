@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Literal
 
@@ -25,6 +26,7 @@ from tidelog.wire.messages.produce import (
 API_KEY = 0
 FIRST_VERSION = 3
 FIRST_VERSION_BY_ID = 13
+_BATCHES_REMEMBERED = 64
 
 Flaw = Literal["none", "corrupt", "too large", "unknown partition", "empty"]
 _FLAWS: tuple[Flaw, ...] = ("corrupt", "too large", "unknown partition", "empty")
@@ -126,7 +128,9 @@ def _index(batch: BatchPlan) -> int:
     return batch.partition + 1000 if batch.flaw == "unknown partition" else batch.partition
 
 
-def _encode(batch: BatchPlan) -> bytearray:
+@lru_cache(_BATCHES_REMEMBERED)
+def _encode(batch: BatchPlan) -> bytes:
+    """A batch is sent again and again until somebody answers."""
     records = batch.records
     if batch.flaw == "too large":
         records = (*records[:-1], Sent(records[-1].value, records[-1].timestamp, 70_000))
@@ -141,4 +145,4 @@ def _encode(batch: BatchPlan) -> bytearray:
         encoded[-1] ^= 0x40
     if batch.flaw == "empty":
         del encoded[HEADER_BYTES // 2 :]
-    return encoded
+    return bytes(encoded)
