@@ -153,6 +153,8 @@ class BrokerState:
             self.advanced[replica] = None
             self.coordinators.let_go_of_old(replica)
             log = replica.log
+            if log.damage:
+                self.touched[replica] = None  # to be told to the operator
             is_behind = log.flushed_offset < log.log_end_offset
             if is_behind and replica.waits_for_flush and not replica.is_gone:
                 self.wants_flush(replica)

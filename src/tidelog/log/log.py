@@ -456,6 +456,8 @@ class Log:
 
     def first_damaged_offset(self) -> Offset | None:
         """Where the log first can't be read, as far as that is known."""
+        if self._bases[0] > self.log_start_offset:
+            return self.log_start_offset
         for segment, following in zip_longest(self._segments, self._bases[1:]):
             hole = segment.holes.first_from(-1) if segment.holes else None
             if hole is not None and hole.next_offset > self.log_start_offset:
