@@ -13,11 +13,12 @@ from uuid import UUID
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
-from tidelog.broker.last_life import LastLife, note_broker_epoch
+from tidelog.broker.last_life import LastLife, note_broker_epoch, note_cluster_id
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.quorum_requests import question_of
+from tidelog.broker.refusals import Refusals
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
@@ -53,6 +54,7 @@ class ClusterMember:
         self._disk = disk
         self._voters = voters
         self._noted_epoch = NO_BROKER_EPOCH
+        self._cluster_id = last_life.cluster_id
         self._decide_from_ms = 0.0
         self.reports: list[str] = []
         """What the operator should know."""
@@ -69,7 +71,7 @@ class ClusterMember:
         self.registration = Registration(
             Identity(
                 config.node_id,
-                cluster_id=state.image.cluster_id,
+                cluster_id=last_life.cluster_id,
                 incarnation=incarnation,
                 endpoint=Endpoint(config.host, config.port),
                 rack=config.rack,
@@ -82,6 +84,11 @@ class ClusterMember:
                 session_ms=settings.broker_session_timeout_ms,
             ),
             metadata_offset=lambda: journal.applied_offset,
+        )
+        self.refusals = Refusals(
+            self.registration,
+            node_id=config.node_id,
+            session_ms=settings.broker_session_timeout_ms,
         )
 
     # --- who is where ---------------------------------------------------------------------------
@@ -150,6 +157,7 @@ class ClusterMember:
 
     def settle(self, now: Now) -> None:
         """The end of a step, after committed metadata has become the image."""
+        self._watch_identity()
         self._watch_registration(now)
         self._watch_office(now)
         self._watch_session(now)
@@ -158,6 +166,12 @@ class ClusterMember:
     def leave(self, now: Now) -> None:
         """Go in peace: what this node leads moves first."""
         self.registration.leave(now)
+
+    def has_nobody_to_leave(self, now: Now) -> bool:
+        """Nobody decides who leads in its place, and without a session it acknowledges nothing: to
+        wait on would be of use to nobody."""
+        is_heard = self.registration.may_lead(now.monotonic_ms)
+        return not is_heard and self.journal.leader_id is None
 
     @property
     def has_left(self) -> bool:
@@ -203,6 +217,36 @@ class ClusterMember:
         if decision.records and isinstance(self._state.commit(decision, now), ErrorCode):
             self._decide_from_ms = now.monotonic_ms + RETRY_MS
             self.journal.resign(now)
+
+    # --- who we are -----------------------------------------------------------------------------
+
+    def _watch_identity(self) -> None:
+        """The cluster's id is written down once; who is refused tells why."""
+        cluster_id = self._state.image.cluster_id
+        if cluster_id and not self._cluster_id:
+            try:
+                note_cluster_id(self._disk, cluster_id)
+            except DiskFull:
+                return
+            except DiskError as error:
+                self._state.fail_storage(error)
+                return
+            self._cluster_id = cluster_id
+            self.journal.join(cluster_id)
+        if self.journal.stranger is not None:
+            self.refusals.met_stranger(self.journal.stranger, self._cluster_id)
+        if self.registration.refusal is None:
+            self.refusals.forget()
+        else:
+            self._explain_refusal()
+        if self.refusals.reports:
+            self.reports += self.refusals.reports
+            self.refusals.reports = []
+
+    def _explain_refusal(self) -> None:
+        living = self._state.image.nodes.get(self._config.node_id)
+        living_at = None if living is None else Endpoint(living.host, living.port)
+        self.refusals.look(self.journal.epoch, living_at=living_at)
 
     # --- the session ----------------------------------------------------------------------------
 

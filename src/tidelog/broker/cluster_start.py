@@ -63,6 +63,7 @@ def start_member(
             random=Random(random.getrandbits(64)),
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
+            cluster_id=last_life.cluster_id or None,
         )
         journal = QuorumJournal(
             quorum,

@@ -74,6 +74,8 @@ class QuorumJournal:
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
+        self.stranger: Endpoint | None = None
+        """A node that was asked, and belongs to another cluster."""
 
     # --- as any journal -------------------------------------------------------------------------
 
@@ -164,6 +166,10 @@ class QuorumJournal:
         self._answer = answer
         self._want_flush = want_flush
 
+    def join(self, cluster_id: str) -> None:
+        """It is known now, and written down, to which cluster this node belongs."""
+        self._quorum.join(cluster_id)
+
     def next_deadline(self) -> float | None:
         return self._quorum.next_deadline()
 
@@ -230,10 +236,17 @@ class QuorumJournal:
             version=VERSIONS[type(request)],
             deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
             conversation=Then(
-                lambda then, answer: self._step(then, _received(number, answer)),
+                lambda then, answer: self._answered(then, number, endpoint, answer),
                 lambda then, reason: self._step(then, RequestFailed(number)),
             ),
         )
+
+    def _answered(self, now: Now, number: int, endpoint: Endpoint, answer: Any) -> None:
+        event = _received(number, answer)
+        error = event.response.error if isinstance(event, ResponseReceived) else ErrorCode.NONE
+        if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self.stranger = endpoint
+        self._step(now, event)
 
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()

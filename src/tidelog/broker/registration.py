@@ -90,6 +90,8 @@ class Registration:
         """The broker epoch is on disk: not before that may the node be let in under it."""
         self.refusal: ErrorCode | None = None
         """Why the cluster does not take this node, if it said so."""
+        self.refused_ms = 0.0
+        """When it said so last."""
         self._due_ms: float | None = 0.0
         self._asked = 0
 
@@ -166,7 +168,7 @@ class Registration:
         if number != self._asked or self.stage is not Stage.JOINING:
             return
         if answer.error_code is not ErrorCode.NONE:
-            self.refusal = answer.error_code
+            self.refusal, self.refused_ms = answer.error_code, now.monotonic_ms
             self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self.refusal = None

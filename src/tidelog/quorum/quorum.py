@@ -178,6 +178,10 @@ class Quorum:
         lead = self._core.leadership
         return lead is not None and lead.has_office
 
+    def join(self, cluster_id: str) -> None:
+        """From here on only those are listened to who belong to the same cluster, or to none."""
+        self._core.cluster_id = cluster_id
+
     def next_deadline(self) -> float | None:
         """When `Ticked` is due."""
         return min(self._core.deadlines(), default=None)
