@@ -86,15 +86,18 @@ class Stage:
     def bootstrap(self) -> str:
         return ",".join(node.bootstrap for node in self.nodes.values())
 
+    def admin(self) -> AdminClient:
+        return _admin(self.bootstrap)
+
     def metadata(self, *, seen_by: int | None = None) -> ClusterMetadata:
         """As any node has it, or as that one."""
         servers = self.bootstrap if seen_by is None else self.nodes[seen_by].bootstrap
-        return AdminClient({"bootstrap.servers": servers}).list_topics(timeout=60)
+        return _admin(servers).list_topics(timeout=60)
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         """A copy on each node, two in sync at least."""
         new = NewTopic(name, partitions, COUNT, config={"min.insync.replicas": "2"})
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = self.admin()
         admin.create_topics([new])[name].result(60)
         self.wait_until_whole(name)
 
@@ -202,11 +205,26 @@ class Stage:
         shutil.rmtree(self.nodes[node_id].data_dir)
 
 
+def _admin(bootstrap: str) -> AdminClient:
+    """Without a word about every connection that a test has cut."""
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
 @contextmanager
-def a_stage(data_dir: Path, *arguments: str, **options: dict[int, Path]) -> Iterator[Stage]:
+def a_stage(
+    data_dir: Path,
+    *arguments: str,
+    directories: dict[int, Path] | None = None,
+    environments: dict[int, dict[str, str]] | None = None,
+) -> Iterator[Stage]:
     """Three nodes with the topic on them."""
     with ExitStack() as stack:
-        stage = Stage(data_dir, arguments, directories=options.get("directories", {}))
+        stage = Stage(
+            data_dir,
+            arguments,
+            directories=directories or {},
+            environments=environments or {},
+        )
         stage.open(stack)
         stage.create_topic(TOPIC)
         yield stage

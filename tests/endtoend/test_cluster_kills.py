@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from tests.endtoend.cluster_stage import TOPIC, Stage, a_stage
 from tests.support.node_driver import batch_of
-from tests.support.raw_client import ConnectionLost, RawClient, fetch_request, opened, patient_produce
+from tests.support.raw_client import (
+    ConnectionLost,
+    RawClient,
+    fetch_request,
+    opened,
+    patient_produce,
+)
 
 from tidelog.model.errors import ErrorCode
 
@@ -88,7 +94,10 @@ def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
         stage.wait_until_whole("side")
     with RawClient(stage.nodes[stage.leader_of("side")]) as client:
         truth = client.read("side")
-    assert [truth[offset] for offset in range(6)] == [*(b"%d" % n for n in range(5)), b"to its successor"]
+    assert [truth[offset] for offset in range(6)] == [
+        *(b"%d" % n for n in range(5)),
+        b"to its successor",
+    ]
     assert served.items() <= truth.items()
     stage.check_copies("side", 1)
 

@@ -19,6 +19,7 @@ class GroupReader:
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
+                "log_level": 0,
                 "auto.commit.interval.ms": 200,
                 "session.timeout.ms": 20_000,
                 "reconnect.backoff.max.ms": 500,

@@ -5,8 +5,8 @@ says which *registration* of each member it means (the broker epoch): a member t
 since it fetched may have lost what it had fetched, and is refused. The request also names the
 leader epoch and the partition epoch it was made in; one that was overtaken changes nothing.
 
-A leader that does not name itself resigns: its log is damaged. It is neither in sync nor eligible
-from then on, and one of those it names leads.
+A leader that does not name itself resigns: its log is damaged, or its disk full. It is neither in
+sync nor eligible from then on, and one of those it names leads.
 """
 
 from __future__ import annotations

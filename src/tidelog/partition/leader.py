@@ -17,16 +17,16 @@ the epoch may come in and end that.
 A leadership ends (`end`) and never comes back: the next epoch, also of the same node, is another
 `Leader`, which has to hear from every follower anew.
 
-A leader that finds its log **damaged** resigns as soon as somebody else is in sync: it proposes a
-set without itself, and repairs its log as a follower. Until then nobody is told that the records
-are unreadable for good, because they are not.
+A leader that finds its log **damaged**, or its disk **full**, resigns as soon as somebody else is
+in sync: it proposes a set without itself, and repairs its log, or waits for room, as a follower.
+Until then nobody is told that records are unreadable for good, because they are not.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidelog.log.disk import FileSpan
+from tidelog.log.disk import DiskFull, FileSpan
 from tidelog.log.log import Appended, Log
 from tidelog.metadata.image import PartitionState
 from tidelog.model.errors import ErrorCode
@@ -63,6 +63,7 @@ class Leader:
         "_now_ms",
         "_safeguards",
         "_waits_for_all",
+        "cannot_write",
         "damaged_from",
         "ended",
         "epoch_start_offset",
@@ -118,6 +119,8 @@ class Leader:
         self._min_isr = settings.min_insync_replicas
         self.damaged_from: Offset | None = None
         """Where the log can't be read: others are to lead, if there are any."""
+        self.cannot_write = False
+        """The disk was full at the last append: the same."""
         self._follow(state, now_ms)
         self.look_for_damage()
         self.waits_for_flush = self._flushes_first(settings)
@@ -248,7 +251,12 @@ class Leader:
         `high_watermark`. `DiskFull` or `DiskError` if the disk says no."""
         if self.ended is not None or not self._membership.has_session:
             return Appended(self.ended or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        try:
+            appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except DiskFull:
+            self.cannot_write = True
+            raise
+        self.cannot_write = False
         if not self.waits_for_flush:
             self._advance()
         return appended
@@ -387,7 +395,7 @@ class Leader:
         wanted = tuple(node for node in self.replicas if self._is_wanted(node, now_ms))
         if self.damaged_from is not None:
             self.look_for_damage()  # it may have been deleted since
-        if self.damaged_from is not None:
+        if self.damaged_from is not None or self.cannot_write:
             wanted = tuple(n for n in wanted if n in self._successors()) or wanted
         if not self.isr.uncertain and sorted(wanted) == sorted(self.isr.committed):
             return None

@@ -1,4 +1,5 @@
-"""A leader whose log is damaged: others lead, and it repairs; alone it serves what it can."""
+"""A leader whose log is damaged or whose disk is full: others lead, and it repairs or waits; alone
+it serves what it can."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.unit.partition.replicas import (
     fetch,
 )
 
-from tidelog.log.disk import FileSpan
+from tidelog.log.disk import DiskFull, FileSpan
 from tidelog.log.log import Log
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset
@@ -49,8 +50,12 @@ def _read(leader: Leader, offset: int) -> FileSpan | ErrorCode | None:
 
 
 def _is_caught_up(leader: Leader, *nodes: NodeId, now_ms: float = 1) -> None:
+    _is_caught_up_at(leader, RECORDS, *nodes, now_ms=now_ms)
+
+
+def _is_caught_up_at(leader: Leader, offset: int, *nodes: NodeId, now_ms: float = 1) -> None:
     for node in nodes:
-        fetch(leader, RECORDS, node=node, now_ms=now_ms)
+        fetch(leader, offset, node=node, now_ms=now_ms)
 
 
 def test_damage_that_a_reader_meets_makes_the_leader_resign() -> None:
@@ -153,6 +158,24 @@ def test_a_reader_of_a_damaged_follower_is_sent_to_the_leader() -> None:
     assert found is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert any("quarantined" in text for text in replica.take_reports())
     assert replica.follower.position == 1
+
+
+def test_a_leader_without_room_resigns_and_one_that_has_room_again_does_not() -> None:
+    disk = SimDisk(Random(5))
+    leader = a_leader(open_log(disk))
+    _is_caught_up_at(leader, 0, OTHER, THIRD)
+    disk.faults.capacity_bytes = 0
+    with pytest.raises(DiskFull):
+        leader.append(a_batch(), 1)
+    disk.faults.capacity_bytes = None
+    assert leader.append(a_batch(), 1).error is ErrorCode.NONE
+    assert leader.propose(2) is None
+    disk.faults.capacity_bytes = 0
+    with pytest.raises(DiskFull):
+        leader.append(a_batch(), 1)
+    proposal = leader.propose(3)
+    assert proposal is not None
+    assert proposal.nodes == (OTHER, THIRD)
 
 
 def test_a_sound_log_is_not_looked_at_again() -> None:
