@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.cimpl import NewTopic
 from tests.support.eventually import eventually
 from tests.support.group_reader import GroupReader
@@ -108,6 +109,12 @@ class Stage:
     def controller(self) -> int:
         return int(self.metadata().controller_id)
 
+    def who_is(self, role: str) -> int:
+        """`leader` or `follower` of the first partition, or `controller`."""
+        if role == "controller":
+            return self.controller()
+        return self.leader_of(TOPIC) if role == "leader" else self.follower_of(TOPIC)
+
     def follower_of(self, topic: str, partition: int = 0) -> int:
         leader = self.leader_of(topic, partition)
         return next(node for node in self.nodes if node != leader)
@@ -197,6 +204,14 @@ class Stage:
         directory = self.partition_directory(node_id, partition, topic)
         return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
+    def tell(self) -> None:
+        """For the report of a failed test."""
+        for node_id, node in self.nodes.items():
+            print(f"--- node {node_id}, exit code {node.process.poll()}:\n{node.log[-3000:]}")
+        for name, topic in self.metadata().topics.items():
+            for one in topic.partitions.values():
+                print(f"{name}-{one.id}: leader {one.leader}, in sync {one.isrs}")
+
     def copy_data(self, node_id: int, target: Path) -> None:
         """Of a node that is down."""
         shutil.copytree(self.nodes[node_id].data_dir, target)
@@ -226,5 +241,9 @@ def a_stage(
             environments=environments or {},
         )
         stage.open(stack)
-        stage.create_topic(TOPIC)
-        yield stage
+        try:
+            stage.create_topic(TOPIC)
+            yield stage
+        except BaseException:
+            stage.tell()
+            raise

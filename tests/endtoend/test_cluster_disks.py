@@ -1,4 +1,4 @@
-"""One of three nodes has trouble with its disk: it steps aside, the others go on, and it comes back."""
+"""One of three nodes has trouble with its disk: it steps aside, the others go on, it comes back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_node_whose_fsync_fails_ends_and_comes_back_whole(tmp_path: Path) -> N
 def test_a_node_whose_disk_is_full_leads_nothing_and_comes_back_when_there_is_room(
     tmp_path: Path, kind: str
 ) -> None:
-    """Its log of the metadata may be what finds no room: then it ends, and is to be started again."""
+    """Its log of the metadata may be what finds no room: then it ends, and is started again."""
     failing = FailingDisk(tmp_path / "disk")
     with mounted_disk(tmp_path / "mounted") as mounted:
         disk: SmallDisk = ClaimedDisk(tmp_path / "claimed", failing)

@@ -1,5 +1,5 @@
-"""Three nodes as processes, one of them killed, stopped or frozen: nothing acknowledged is lost, and
-nothing is there twice."""
+"""Three nodes as processes, one of them killed, stopped or frozen: nothing acknowledged is lost,
+and nothing is there twice."""
 
 from __future__ import annotations
 
@@ -33,13 +33,8 @@ def test_killing_a_leader_a_follower_and_the_controller_loses_and_doubles_nothin
     stage: Stage,
 ) -> None:
     with stage.play() as traffic:
-        for choose in (
-            lambda: stage.leader_of(TOPIC),
-            lambda: stage.follower_of(TOPIC),
-            stage.controller,
-            lambda: stage.leader_of(TOPIC),
-        ):
-            victim = choose()
+        for role in ("leader", "follower", "controller", "leader"):
+            victim = stage.who_is(role)
             stage.nodes[victim].kill()
             traffic.wait_for_progress()
             stage.restart(victim)

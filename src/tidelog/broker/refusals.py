@@ -17,6 +17,10 @@ _SESSIONS = 1.5
 """So long the same controller must say that the id is taken."""
 
 
+_LASTING = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REGISTRATION)
+"""Nothing will change about these by itself."""
+
+
 class Refusals:
     """What is to be said of the refusals of one life of a node."""
 
@@ -42,8 +46,10 @@ class Refusals:
         at_ms = self._registration.refused_ms
         if self._since is None or self._since[:2] != (refusal, controller_epoch):
             self._since = (refusal, controller_epoch, at_ms)
-        if refusal is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+        if refusal in _LASTING:
             self._say(self._reason(refusal))
+        elif refusal is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            return  # there is another controller by now, or soon
         elif at_ms - self._since[2] > _SESSIONS * self._session_ms:
             self.expelled = self._taken(living_at)
 
