@@ -14,6 +14,9 @@ from tests.endtoend.cluster_stage import PARTITIONS, TOPIC, Stage, a_stage
 from tests.endtoend.damaging import flip_in, log_files, remove_segment
 from tests.support.eventually import attempts, eventually
 
+from tidelog.log.marks import MarkFile
+from tidelog.runtime.file_disk import FileDisk
+
 VICTIM = 2
 
 
@@ -60,7 +63,7 @@ def test_damage_is_never_served_and_is_repaired_from_a_peer(stage: Stage) -> Non
     victim = stage.nodes[VICTIM]
     with stage.play() as traffic:
         eventually(lambda: _has_segments(stage), "a few segments of everything")
-        assert victim.stop() == 0
+        victim.kill()
         flip_in(None, segment=1)(stage.partition_directory(VICTIM, led), Random(1))
         remove_segment(1)(stage.partition_directory(VICTIM, followed), Random(1))
         stage.restart(VICTIM)
@@ -93,8 +96,15 @@ def _read_to(stage: Stage, partition: int, end: int) -> None:
 
 
 def _has_segments(stage: Stage) -> bool:
-    directories = (stage.partition_directory(VICTIM, number) for number in range(PARTITIONS))
-    return all(len(log_files(directory)) > 3 for directory in directories)
+    """The first few are closed, and known to be flushed."""
+    disk = FileDisk(stage.nodes[VICTIM].data_dir)
+    for number in range(PARTITIONS):
+        directory = stage.partition_directory(VICTIM, number)
+        mark = MarkFile(disk, str(directory.relative_to(stage.nodes[VICTIM].data_dir))).load()
+        files = log_files(directory)
+        if mark is None or len(files) < 4 or mark.flushed_offset <= int(files[3].stem):
+            return False
+    return True
 
 
 def _is_repaired(stage: Stage, partition: int) -> bool:

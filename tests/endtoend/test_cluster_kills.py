@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.endtoend.cluster_stage import TOPIC, Stage, a_stage
+from tests.endtoend.cluster_stage import Stage, a_stage
 from tests.support.node_driver import batch_of
 from tests.support.raw_client import (
     ConnectionLost,

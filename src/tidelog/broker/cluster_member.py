@@ -59,6 +59,8 @@ class ClusterMember:
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
+        self._former: NodeId | None = None
+        """The last other node that was the controller."""
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
         self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
@@ -192,6 +194,9 @@ class ClusterMember:
     # --- the controller's office ----------------------------------------------------------------
 
     def _watch_office(self, now: Now) -> None:
+        leader_id = self.journal.leader_id
+        if leader_id is not None and leader_id != self._config.node_id:
+            self._former = leader_id
         epoch = self.journal.epoch if self.journal.is_active else None
         if epoch == self._office:
             return
@@ -207,7 +212,8 @@ class ClusterMember:
         image, _ = state.image.replay(self.journal.read_uncommitted())
         controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
         state.active_controller = controller
-        controller.begin(now.monotonic_ms, self.journal.last_offset)
+        former, self._former = self._former, None
+        controller.begin(now.monotonic_ms, self.journal.last_offset, former=former)
         self._record(controller.identify_cluster(), now)
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
 

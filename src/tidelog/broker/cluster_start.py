@@ -125,7 +125,7 @@ def _quorum_settings(settings: NodeSettings) -> QuorumSettings:
     fetch_timeout_ms = settings.controller_quorum_fetch_timeout_ms
     return QuorumSettings(
         election_timeout_ms=settings.controller_quorum_election_timeout_ms,
-        election_backoff_max_ms=settings.controller_quorum_election_timeout_ms,
+        election_backoff_max_ms=max(1, settings.controller_quorum_election_timeout_ms // 4),
         fetch_timeout_ms=fetch_timeout_ms,
         request_timeout_ms=fetch_timeout_ms,
         fetch_max_wait_ms=max(1, fetch_timeout_ms // 4),

@@ -6,7 +6,9 @@
 
 A registration gives the node its *broker epoch*: what an earlier life of it asked for is refused by
 that. A heartbeat that was answered is a *lease*: until it runs out, counted from when the heartbeat
-was sent, the controller has given what the node leads to nobody else.
+was sent, the controller has given what the node leads to nobody else. It is shorter than the
+session, so that a new controller need not wait for a whole session before it gives away what the
+controller before it led (`controller/sessions.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from uuid import UUID
 
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.peers import Then
+from tidelog.controller.sessions import LEASE_SHARE
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, NodeId, Offset
@@ -193,7 +196,7 @@ class Registration:
             return
         self._due_ms = now.monotonic_ms + self._patience.heartbeat_ms
         if not answer.is_fenced:
-            self.lease_until_ms = sent_ms + self._patience.session_ms
+            self.lease_until_ms = sent_ms + LEASE_SHARE * self._patience.session_ms
         if self.stage is Stage.LEAVING:
             if answer.should_shut_down:
                 self.stage = Stage.LEFT

@@ -1,7 +1,10 @@
 """Who is alive: heartbeats, on the controller's monotonic clock.
 
 Soft state, never recorded: a new controller knows nothing, and gives every node a full session to
-be heard of before it fences anybody. What is recorded is the consequence, fenced or not.
+be heard of before it fences anybody. Only the node of the controller before it gets no more than a
+lease lasts: it is most likely gone, since otherwise nobody would have been elected, and those who
+wait for what it led have waited for the election already. What is recorded is the consequence,
+fenced or not.
 
     fenced ──(heard of, metadata caught up)──► serving ──(wants to stop)──► shutting down
       ▲                                           │                             │
@@ -24,6 +27,9 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+
+LEASE_SHARE = 0.6
+"""Of a session: so long a node may act on an answered heartbeat, counted from when it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,17 @@ class Sessions:
         self._timeout_ms = timeout_ms
         self._rows: dict[NodeId, Session] = {}
 
-    def begin(self, image: Image, *, now_ms: float, offset: Offset) -> None:
-        """This controller has just been elected: `offset` is of the newest record there is."""
-        deadline_ms = now_ms + self._timeout_ms
+    def begin(
+        self, image: Image, *, now_ms: float, offset: Offset, former: NodeId | None = None
+    ) -> None:
+        """This controller has just been elected: `offset` is of the newest record there is,
+        `former` the node of the controller before."""
         self._rows = {
-            node_id: Session(deadline_ms, must_reach=offset, moved_at=offset)
+            node_id: Session(
+                now_ms + self._timeout_ms * (LEASE_SHARE if node_id == former else 1),
+                must_reach=offset,
+                moved_at=offset,
+            )
             for node_id in image.nodes
         }
 
