@@ -86,6 +86,7 @@ class ClusterMember:
                 session_ms=settings.broker_session_timeout_ms,
             ),
             metadata_offset=lambda: journal.applied_offset,
+            office_until_ms=journal.office_until_ms,
         )
         self.refusals = Refusals(
             self.registration,
@@ -203,6 +204,7 @@ class ClusterMember:
         if self._office is not None:
             self._state.active_controller = None
             self._state.has_lost_office = True
+            self.registration.left_office()
         self._office = epoch
         if epoch is not None:
             self._take_office(now)
@@ -212,6 +214,7 @@ class ClusterMember:
         image, _ = state.image.replay(self.journal.read_uncommitted())
         controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
         state.active_controller = controller
+        self.registration.took_office()
         former, self._former = self._former, None
         controller.begin(now.monotonic_ms, self.journal.last_offset, former=former)
         self._record(controller.identify_cluster(), now)

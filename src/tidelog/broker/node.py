@@ -275,6 +275,9 @@ class Node:
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         for slot in self._connections.closed(event.connection):
             self.state.pending.remove_slot(slot)
+        node_id = self.state.heard_on.pop(event.connection, None)
+        if node_id is not None and self.state.active_controller is not None:
+            self.state.active_controller.lost_touch(node_id)
 
     # --- waking -------------------------------------------------------------------------------
 

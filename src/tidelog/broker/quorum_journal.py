@@ -106,6 +106,11 @@ class QuorumJournal:
         """This node is the controller, and knows all that was decided before it was."""
         return self._quorum.has_office
 
+    def office_until_ms(self) -> float | None:
+        """Until when no other controller is elected, as far as this one knows; none if it is not
+        the controller, or if nobody else votes."""
+        return self._quorum.office_until_ms
+
     def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
         """Propose one decision; gives its last record's offset. `NotController`, or `DiskError`."""
         self._log.now_ms = now.wall_ms

@@ -165,6 +165,10 @@ class Controller:
             self._image, self._sessions, beat, now_ms=now_ms, safeguards=self._safeguards
         )
 
+    def lost_touch(self, node_id: NodeId) -> None:
+        """The connection of a node that was heard of is closed."""
+        self._sessions.lost_touch(node_id)
+
     def unregister(self, node_id: NodeId) -> Decision[ErrorCode]:
         return decide_unregister(self._image, node_id, safeguards=self._safeguards)
 
