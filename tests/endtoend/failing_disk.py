@@ -147,9 +147,14 @@ class FailingDisk:
             [compiler, "-shared", "-fPIC", "-O1", "-o", self._library, source, "-ldl"], check=True
         )
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that is to have it."""
+        return {"LD_PRELOAD": str(self._library), "FAILING_DISK": str(self._directory)}
+
     def plug_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("LD_PRELOAD", str(self._library))
-        monkeypatch.setenv("FAILING_DISK", str(self._directory))
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
 
     def unplug(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("LD_PRELOAD")

@@ -1,66 +1,115 @@
-"""Three nodes as processes, one of them killed again and again: nothing acknowledged is lost, and
-nothing is there twice."""
+"""Three nodes as processes, one of them killed, stopped or frozen: nothing acknowledged is lost,
+and nothing is there twice."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-from tests.support.eventually import eventually
-from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
+from tests.endtoend.cluster_stage import Stage, a_stage
+from tests.support.node_driver import batch_of
+from tests.support.raw_client import (
+    ConnectionLost,
+    RawClient,
+    fetch_request,
+    opened,
+    patient_produce,
+)
 
-from tidelog.cli.cluster_process import ClusterProcess
+from tidelog.model.errors import ErrorCode
 
-TOPIC = "orders"
-PARTITIONS = 3
-ROUNDS = 3
+_BY_NAME_PRODUCE, _BY_NAME_FETCH = 9, 12
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[ClusterProcess]:
-    with ClusterProcess(tmp_path, count=3) as running:
-        admin = AdminClient({"bootstrap.servers": running.bootstrap})
-        new = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-        admin.create_topics([new])[TOPIC].result(60)
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with a_stage(tmp_path) as running:
         yield running
 
 
-def _leader(bootstrap: str, partition: int = 0) -> int:
-    topic = AdminClient({"bootstrap.servers": bootstrap}).list_topics(TOPIC, timeout=30)
-    return int(topic.topics[TOPIC].partitions[partition].leader)
-
-
-def _is_whole(bootstrap: str) -> bool:
-    """Every partition has all of its replicas in sync."""
-    topic = AdminClient({"bootstrap.servers": bootstrap}).list_topics(TOPIC, timeout=30)
-    partitions = topic.topics[TOPIC].partitions.values()
-    return all(len(one.isrs) == 3 and one.leader >= 0 for one in partitions)
-
-
-def test_killing_leaders_loses_nothing_and_doubles_nothing(cluster: ClusterProcess) -> None:
-    with SteadyTraffic(cluster.bootstrap, TOPIC) as traffic:
-        traffic.wait_for_progress()
-        for _ in range(ROUNDS):
-            victim = cluster.nodes[_leader(cluster.bootstrap)]
-            victim.kill()
+def test_killing_a_leader_a_follower_and_the_controller_loses_and_doubles_nothing(
+    stage: Stage,
+) -> None:
+    with stage.play() as traffic:
+        for role in ("leader", "follower", "controller", "leader"):
+            victim = stage.who_is(role)
+            stage.nodes[victim].kill()
             traffic.wait_for_progress()
-            victim.restart()
-            eventually(lambda: _is_whole(cluster.bootstrap), "a full in-sync set")
+            stage.restart(victim)
+            stage.wait_until_whole()
             traffic.wait_for_progress()
-    assert not traffic.errors
-    check_nothing_lost_or_doubled(traffic, cluster.bootstrap, TOPIC, PARTITIONS)
 
 
-def test_a_rolling_restart_is_not_seen_by_a_client(cluster: ClusterProcess) -> None:
-    with SteadyTraffic(cluster.bootstrap, TOPIC) as traffic:
-        traffic.wait_for_progress()
-        for node in cluster.nodes.values():
+def test_a_rolling_restart_is_not_seen_by_a_client(stage: Stage) -> None:
+    with stage.play() as traffic:
+        for node_id, node in stage.nodes.items():
             assert node.stop() == 0
             traffic.wait_for_progress()
-            node.restart()
-            eventually(lambda: _is_whole(cluster.bootstrap), "a full in-sync set")
-    assert not traffic.errors
-    check_nothing_lost_or_doubled(traffic, cluster.bootstrap, TOPIC, PARTITIONS)
+            stage.restart(node_id)
+            stage.wait_until_whole()
+
+
+def test_killing_all_of_them_at_once_loses_nothing(stage: Stage) -> None:
+    with stage.play() as traffic:
+        for node in stage.nodes.values():
+            node.kill()
+        for node_id in stage.nodes:
+            stage.restart(node_id, waits=False)
+        for node in stage.nodes.values():
+            node.wait_ready()
+        traffic.wait_for_progress()
+
+
+def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
+    stage: Stage,
+) -> None:
+    stage.create_topic("side", partitions=1)
+    victim = stage.leader_of("side")
+    zombie = stage.nodes[victim]
+    with (
+        stage.play() as traffic,
+        RawClient(zombie) as writer,
+        RawClient(zombie) as reader,
+    ):
+        for number in range(5):
+            writer.must_produce("side", b"%d" % number)
+        zombie.process.send_signal(signal.SIGSTOP)
+        writer.send(patient_produce("side", batch_of(b"to a zombie")), _BY_NAME_PRODUCE)
+        reader.send(fetch_request("side", 0), _BY_NAME_FETCH)
+        stage.wait_for_other_leader(victim, "side")
+        stage.wait_for_other_leader(victim)
+        with RawClient(stage.nodes[stage.leader_of("side")]) as elsewhere:
+            assert elsewhere.must_produce("side", b"to its successor") == 5
+        traffic.wait_for_progress()
+        zombie.process.send_signal(signal.SIGCONT)
+        assert _error_of_produce(writer) is not ErrorCode.NONE
+        served = _served(reader)
+        stage.wait_until_whole("side")
+    with RawClient(stage.nodes[stage.leader_of("side")]) as client:
+        truth = client.read("side")
+    assert [truth[offset] for offset in range(6)] == [
+        *(b"%d" % n for n in range(5)),
+        b"to its successor",
+    ]
+    assert served.items() <= truth.items()
+    stage.check_copies("side", 1)
+
+
+def _error_of_produce(client: RawClient) -> ErrorCode | None:
+    """None if the connection was closed instead."""
+    try:
+        answer = client.receive().responses[0].partition_responses[0]
+    except ConnectionLost:
+        return None
+    error: ErrorCode = answer.error_code
+    return error
+
+
+def _served(client: RawClient) -> dict[int, bytes | None]:
+    try:
+        data = client.receive().responses[0].partitions[0]
+    except ConnectionLost:
+        return {}
+    return opened(data) if data.error_code is ErrorCode.NONE else {}

@@ -24,6 +24,8 @@ class SteadyTraffic:
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 5,
+                "batch.num.messages": 100,
+                "log_level": 0,
                 "retry.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 1000,
@@ -48,6 +50,21 @@ class SteadyTraffic:
             assert time.monotonic() < deadline, f"no progress: {len(self.acknowledged)} of {goal}"
             assert not self.errors, self.errors[:3]
             time.sleep(0.02)
+
+    def wait_for_progress_on_all(self, partitions: int, count: int = 20) -> None:
+        """Until so many more records are acknowledged on each of the partitions."""
+        before = self._counts(partitions)
+        deadline = time.monotonic() + PATIENCE_S
+        while any(
+            now < then + count for now, then in zip(self._counts(partitions), before, strict=True)
+        ):
+            assert time.monotonic() < deadline, f"{before}, then {self._counts(partitions)}"
+            assert not self.errors, self.errors[:3]
+            time.sleep(0.05)
+
+    def _counts(self, partitions: int) -> list[int]:
+        places = [partition for partition, _ in list(self.acknowledged.values())]
+        return [places.count(partition) for partition in range(partitions)]
 
     def __enter__(self) -> SteadyTraffic:
         self._thread.start()
@@ -105,6 +122,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "log_level": 0,
         }
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])

@@ -7,7 +7,8 @@ node driven by librdkafka (what a client sees). With `--kafka` the same generato
 Apache Kafka.
 
 - `suite.py` + `lines/`: what is measured, in which order; one function per line of the table.
-- `servers.py`, `reference.py`, `kafka.py`: the processes that are measured.
+- `servers.py`, `reference.py`, `kafka.py`, `cluster.py`: the processes that are measured.
+- `replicated.py`, `failover.py`: the lines of three nodes together.
 - `load.py`: the processes that drive them: `pump.py` and `drain.py` (prebuilt frames, closed
   loop), `pace.py` (open loop, for latencies), `client.py` over `rdkafka.py` (librdkafka).
 - `frames.py`, `admin.py`: the only files that know Kafka messages.

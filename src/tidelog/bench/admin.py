@@ -130,8 +130,11 @@ class Admin:
         )
         return len(self.ask(request, METADATA_VERSION).topics[0].partitions)
 
-    def records_in(self, topic: str, partitions: int) -> int:
-        """The sum of the partitions' end offsets: how many records the log really has."""
+    def records_in(
+        self, topic: str, partitions: int = 0, *, indexes: Sequence[int] | None = None
+    ) -> int:
+        """The sum of the partitions' end offsets: how many records the log really has. All
+        `partitions`, or those of `indexes`."""
         answer = self.ask(
             ListOffsetsRequest(
                 replica_id=-1,
@@ -140,7 +143,7 @@ class Admin:
                         name=topic,
                         partitions=[
                             ListOffsetsPartition(partition_index=index, timestamp=_LATEST)
-                            for index in range(partitions)
+                            for index in (range(partitions) if indexes is None else indexes)
                         ],
                     )
                 ],

@@ -29,7 +29,7 @@ class Fleet:
 
     def __init__(self, *, kafka_dir: Path | None, bootstrap: str | None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="tidelog-bench-"))
-        self._kafka_dir = kafka_dir
+        self.kafka_dir = kafka_dir
         self._external = parse_address(bootstrap) if bootstrap else None
         self._stack = contextlib.ExitStack()
         self._kafka: Server | None = None
@@ -49,7 +49,7 @@ class Fleet:
     @property
     def brokers(self) -> tuple[Kind, ...]:
         """Those that speak Kafka."""
-        return ("node", "kafka") if self._kafka_dir else ("node",)
+        return ("node", "kafka") if self.kafka_dir else ("node",)
 
     @property
     def everyone(self) -> tuple[Kind, ...]:
@@ -58,10 +58,10 @@ class Fleet:
     def kafka(self) -> Server:
         """The one Kafka of the run, started when first asked for."""
         if self._kafka is None:
-            assert self._kafka_dir is not None, "no --kafka was given"
+            assert self.kafka_dir is not None, "no --kafka was given"
             data_dir = self.directory / "kafka"
             data_dir.mkdir()
-            self._kafka = self._stack.enter_context(running_kafka(self._kafka_dir, data_dir))
+            self._kafka = self._stack.enter_context(running_kafka(self.kafka_dir, data_dir))
         return self._kafka
 
     @contextlib.contextmanager

@@ -15,7 +15,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tidelog.bench.admin import METADATA_VERSION, Admin, WrongAnswer
@@ -38,20 +38,26 @@ def find_java() -> str:
     return java
 
 
-def server_properties(data_dir: Path, *, port: int, controller_port: int) -> str:
-    """A node that is broker and controller, on loopback."""
+def server_properties(
+    data_dir: Path, *, port: int, controllers: Mapping[int, int], node_id: int = 1
+) -> str:
+    """A node that is broker and controller, on loopback. `controllers` are the ports of all of
+    them, by node id."""
+    voters = ",".join(f"{each}@127.0.0.1:{at}" for each, at in controllers.items())
+    copies = len(controllers)
+    listener = f"CONTROLLER://127.0.0.1:{controllers[node_id]}"
     return "\n".join(
         (
             "process.roles=broker,controller",
-            "node.id=1",
-            f"controller.quorum.voters=1@127.0.0.1:{controller_port}",
-            f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            f"node.id={node_id}",
+            f"controller.quorum.voters={voters}",
+            f"listeners=PLAINTEXT://127.0.0.1:{port},{listener}",
             f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
             "controller.listener.names=CONTROLLER",
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             f"log.dirs={data_dir / 'logs'}",
-            "offsets.topic.replication.factor=1",
-            "transaction.state.log.replication.factor=1",
+            f"offsets.topic.replication.factor={copies}",
+            f"transaction.state.log.replication.factor={copies}",
             "transaction.state.log.min.isr=1",
             "auto.create.topics.enable=false",
             "log.segment.delete.delay.ms=500",
@@ -60,7 +66,7 @@ def server_properties(data_dir: Path, *, port: int, controller_port: int) -> str
     )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [
             stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
@@ -71,38 +77,52 @@ def _free_ports(count: int) -> list[int]:
 @contextlib.contextmanager
 def running_kafka(installation: Path, data_dir: Path) -> Iterator[Server]:
     """Format, start, wait until it answers; stopped by its process id at the end."""
-    if not list((installation / "libs").glob("kafka_*.jar")):
-        raise ServerFailed(f"{installation} has no libs/kafka_*.jar: not a Kafka installation")
-    port, controller_port = _free_ports(2)
+    port, controller_port = free_ports(2)
     properties = data_dir / "server.properties"
-    properties.write_text(server_properties(data_dir, port=port, controller_port=controller_port))
-    java = [find_java(), "-cp", f"{installation / 'libs'}/*"]
-    log_path = data_dir / "kafka.log"
-    with log_path.open("wb") as log:
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        format_command = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c"]
-        if subprocess.call([*format_command, str(properties)], stdout=log, stderr=log):
-            raise ServerFailed(f"Kafka's storage format failed: {last_words(log_path)}")
-        started_at = time.monotonic()
-        process = subprocess.Popen(
-            [java[0], *_JVM_FLAGS, *java[1:], "kafka.Kafka", str(properties)],
-            stdout=log,
-            stderr=log,
-        )
+    properties.write_text(server_properties(data_dir, port=port, controllers={1: controller_port}))
+    format_kafka(
+        installation, data_dir, urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    )
+    started_at = time.monotonic()
+    process = spawn_kafka(installation, data_dir)
     try:
-        _await_answer(process, port, log_path)
+        await_kafka(process, port, data_dir / "kafka.log")
         seconds = time.monotonic() - started_at
         yield Server("kafka", "127.0.0.1", port, process.pid, seconds)
     finally:
         stop(process)
 
 
-def _await_answer(process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
+def format_kafka(installation: Path, data_dir: Path, cluster_id: str) -> None:
+    """Prepare the directory that `server.properties` in `data_dir` names."""
+    if not list((installation / "libs").glob("kafka_*.jar")):
+        raise ServerFailed(f"{installation} has no libs/kafka_*.jar: not a Kafka installation")
+    log_path = data_dir / "kafka.log"
+    command = [find_java(), "-cp", f"{installation / 'libs'}/*", "kafka.tools.StorageTool"]
+    command += ["format", "-t", cluster_id, "-c", str(data_dir / "server.properties")]
+    with log_path.open("wb") as log:
+        if subprocess.call(command, stdout=log, stderr=log):
+            raise ServerFailed(f"Kafka's storage format failed: {last_words(log_path)}")
+
+
+def spawn_kafka(installation: Path, data_dir: Path) -> subprocess.Popen[bytes]:
+    command = [find_java(), *_JVM_FLAGS, "-cp", f"{installation / 'libs'}/*", "kafka.Kafka"]
+    with (data_dir / "kafka.log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, str(data_dir / "server.properties")], stdout=log, stderr=log
+        )
+
+
+def await_kafka(
+    process: subprocess.Popen[bytes], port: int, log_path: Path, *, brokers: int = 1
+) -> None:
+    """Until it answers, and knows of so many brokers."""
     give_up = time.monotonic() + READY_SECONDS
     while time.monotonic() < give_up and process.poll() is None:
         try:
             with Admin("127.0.0.1", port) as admin:
-                if admin.ask(MetadataRequest(topics=[]), METADATA_VERSION).brokers:
+                known = admin.ask(MetadataRequest(topics=[]), METADATA_VERSION).brokers
+                if len(known) >= brokers:
                     return
         except (OSError, WrongAnswer):
             pass

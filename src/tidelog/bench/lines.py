@@ -56,6 +56,9 @@ class Scale:
     dirty_bytes: int
     """Written to the log that is compacted."""
 
+    failovers: int
+    """Leaders that are killed, and as many that are stopped."""
+
     spark_rows: int
     """Of 100 bytes each, scanned and written by Spark."""
 
@@ -69,6 +72,7 @@ FULL = Scale(
     joins=10,
     idle_members=MANY_MEMBERS,
     dirty_bytes=4 * 10**8,
+    failovers=5,
     spark_rows=4 * 10**6,
 )
 QUICK = Scale(
@@ -80,6 +84,7 @@ QUICK = Scale(
     joins=5,
     idle_members=FEWER_MEMBERS,
     dirty_bytes=2 * 10**8,
+    failovers=2,
     spark_rows=10**6,
 )
 

@@ -84,6 +84,14 @@ def _idle_members(members: int) -> tuple[RowSpec, ...]:
     )
 
 
+def _failover(line: str, what: str, *, at_most_s: float) -> tuple[RowSpec, ...]:
+    target = (Target("value", at_most=at_most_s),)
+    return (
+        RowSpec(f"{what}: a producer's gap, s", line, "gap_s", target),
+        RowSpec(f"{what}: the longest gap, s", line, "longest_gap_s", target),
+    )
+
+
 ROW_SPECS: tuple[RowSpec, ...] = (
     RowSpec(
         "produce 1 KB, acks=1, os: msg/s",
@@ -219,6 +227,24 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         "p99_ms",
         baseline="compaction.none",
     ),
+    RowSpec("three copies, 1 KB, acks=all, os: MB/s", "replicated.os", "mb_per_s", (_faster(1.0),)),
+    RowSpec(
+        "three copies, 1 KB, acks=all, os: CPU s/GB of all three", "replicated.os", "cpu_s_per_gb"
+    ),
+    RowSpec(
+        "three copies, 1 KB, acks=all, flushed: MB/s, against os",
+        "replicated.flushed",
+        "mb_per_s",
+        baseline="replicated.os",
+    ),
+    RowSpec(
+        "three copies, 1 KB, acks=all, flushed: CPU s/GB of all three",
+        "replicated.flushed",
+        "cpu_s_per_gb",
+        baseline="replicated.os",
+    ),
+    *_failover("failover.kill", "kill -9 of a leader", at_most_s=4),
+    *_failover("failover.stop", "SIGTERM of a leader", at_most_s=1),
     RowSpec(
         "Spark scan of all columns, against Parquet: rows/s",
         "spark.scan",

@@ -62,12 +62,16 @@ def parse_ready(line: str) -> tuple[str, int]:
 
 
 def node_command(
-    data_dir: Path, *, is_flushed: bool, settings: Mapping[str, str] | None = None
+    data_dir: Path,
+    *,
+    is_flushed: bool,
+    settings: Mapping[str, str] | None = None,
+    port: int = 0,
 ) -> list[str]:
-    """`settings` of the node, beside the flush policy."""
+    """`settings` of the node, beside the flush policy. Port 0 is any that is free."""
     wanted = {**(settings or {}), "flush.policy": "ack" if is_flushed else "os"}
     command = [sys.executable, "-m", "tidelog", "serve", "--data-dir", str(data_dir)]
-    command += ["--listen", "127.0.0.1:0"]
+    command += ["--listen", f"127.0.0.1:{port}"]
     for name, value in wanted.items():
         command += ["--set", f"{name}={value}"]
     return command
@@ -87,7 +91,7 @@ def running(kind: Kind, command: Sequence[str], *, log_dir: Path) -> Iterator[Se
     with log_path.open("ab") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
     try:
-        line = _first_line(process, log_path)
+        line = first_line(process, log_path)
         seconds = time.monotonic() - started_at
         host, port = parse_ready(line)
         yield Server(kind, host, port, process.pid, seconds)
@@ -95,7 +99,8 @@ def running(kind: Kind, command: Sequence[str], *, log_dir: Path) -> Iterator[Se
         stop(process)
 
 
-def _first_line(process: subprocess.Popen[bytes], log_path: Path) -> str:
+def first_line(process: subprocess.Popen[bytes], log_path: Path) -> str:
+    """What a server says when it is ready, or `ServerFailed`."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], READY_SECONDS)
     line = process.stdout.readline().decode() if readable else ""

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from tidelog.bench import lines
 from tidelog.bench.compaction import compaction
+from tidelog.bench.failover import failover
 from tidelog.bench.fleet import Fleet
 from tidelog.bench.groups import groups
 from tidelog.bench.lines import Bench, Scale
 from tidelog.bench.machine import facts
 from tidelog.bench.measure import Measure
+from tidelog.bench.replicated import replicated
 from tidelog.bench.rows import Row, build_rows
 from tidelog.bench.samples import Samples
 from tidelog.bench.spark import spark
@@ -29,6 +31,8 @@ LINES: dict[str, Callable[[Bench], None]] = {
     "memory": lines.memory,
     "groups": groups,
     "compaction": compaction,
+    "replicated": replicated,
+    "failover": failover,
     "spark": spark,
 }
 

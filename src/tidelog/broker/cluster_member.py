@@ -13,11 +13,12 @@ from uuid import UUID
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
-from tidelog.broker.last_life import LastLife, note_broker_epoch
+from tidelog.broker.last_life import LastLife, note_broker_epoch, note_cluster_id
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.quorum_requests import question_of
+from tidelog.broker.refusals import Refusals
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
@@ -53,10 +54,13 @@ class ClusterMember:
         self._disk = disk
         self._voters = voters
         self._noted_epoch = NO_BROKER_EPOCH
+        self._cluster_id = last_life.cluster_id
         self._decide_from_ms = 0.0
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
+        self._former: NodeId | None = None
+        """The last other node that was the controller."""
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
         self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
@@ -69,7 +73,7 @@ class ClusterMember:
         self.registration = Registration(
             Identity(
                 config.node_id,
-                cluster_id=state.image.cluster_id,
+                cluster_id=last_life.cluster_id,
                 incarnation=incarnation,
                 endpoint=Endpoint(config.host, config.port),
                 rack=config.rack,
@@ -82,6 +86,12 @@ class ClusterMember:
                 session_ms=settings.broker_session_timeout_ms,
             ),
             metadata_offset=lambda: journal.applied_offset,
+            office_until_ms=journal.office_until_ms,
+        )
+        self.refusals = Refusals(
+            self.registration,
+            node_id=config.node_id,
+            session_ms=settings.broker_session_timeout_ms,
         )
 
     # --- who is where ---------------------------------------------------------------------------
@@ -149,6 +159,7 @@ class ClusterMember:
 
     def settle(self, now: Now) -> None:
         """The end of a step, after committed metadata has become the image."""
+        self._watch_identity()
         self._watch_registration(now)
         self._watch_office(now)
         self._watch_session(now)
@@ -157,6 +168,12 @@ class ClusterMember:
     def leave(self, now: Now) -> None:
         """Go in peace: what this node leads moves first."""
         self.registration.leave(now)
+
+    def has_nobody_to_leave(self, now: Now) -> bool:
+        """Nobody decides who leads in its place, and without a session it acknowledges nothing: to
+        wait on would be of use to nobody."""
+        is_heard = self.registration.may_lead(now.monotonic_ms)
+        return not is_heard and self.journal.leader_id is None
 
     @property
     def has_left(self) -> bool:
@@ -177,12 +194,16 @@ class ClusterMember:
     # --- the controller's office ----------------------------------------------------------------
 
     def _watch_office(self, now: Now) -> None:
+        leader_id = self.journal.leader_id
+        if leader_id is not None and leader_id != self._config.node_id:
+            self._former = leader_id
         epoch = self.journal.epoch if self.journal.is_active else None
         if epoch == self._office:
             return
         if self._office is not None:
             self._state.active_controller = None
             self._state.has_lost_office = True
+            self.registration.left_office()
         self._office = epoch
         if epoch is not None:
             self._take_office(now)
@@ -192,7 +213,9 @@ class ClusterMember:
         image, _ = state.image.replay(self.journal.read_uncommitted())
         controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
         state.active_controller = controller
-        controller.begin(now.monotonic_ms, self.journal.last_offset)
+        self.registration.took_office()
+        former, self._former = self._former, None
+        controller.begin(now.monotonic_ms, self.journal.last_offset, former=former)
         self._record(controller.identify_cluster(), now)
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
 
@@ -202,6 +225,36 @@ class ClusterMember:
         if decision.records and isinstance(self._state.commit(decision, now), ErrorCode):
             self._decide_from_ms = now.monotonic_ms + RETRY_MS
             self.journal.resign(now)
+
+    # --- who we are -----------------------------------------------------------------------------
+
+    def _watch_identity(self) -> None:
+        """The cluster's id is written down once; who is refused tells why."""
+        cluster_id = self._state.image.cluster_id
+        if cluster_id and not self._cluster_id:
+            try:
+                note_cluster_id(self._disk, cluster_id)
+            except DiskFull:
+                return
+            except DiskError as error:
+                self._state.fail_storage(error)
+                return
+            self._cluster_id = cluster_id
+            self.journal.join(cluster_id)
+        if self.journal.stranger is not None:
+            self.refusals.met_stranger(self.journal.stranger, self._cluster_id)
+        if self.registration.refusal is None:
+            self.refusals.forget()
+        else:
+            self._explain_refusal()
+        if self.refusals.reports:
+            self.reports += self.refusals.reports
+            self.refusals.reports = []
+
+    def _explain_refusal(self) -> None:
+        living = self._state.image.nodes.get(self._config.node_id)
+        living_at = None if living is None else Endpoint(living.host, living.port)
+        self.refusals.look(self.journal.epoch, living_at=living_at)
 
     # --- the session ----------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ def start_member(
             random=Random(random.getrandbits(64)),
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
+            cluster_id=last_life.cluster_id or None,
         )
         journal = QuorumJournal(
             quorum,
@@ -124,7 +125,7 @@ def _quorum_settings(settings: NodeSettings) -> QuorumSettings:
     fetch_timeout_ms = settings.controller_quorum_fetch_timeout_ms
     return QuorumSettings(
         election_timeout_ms=settings.controller_quorum_election_timeout_ms,
-        election_backoff_max_ms=settings.controller_quorum_election_timeout_ms,
+        election_backoff_max_ms=max(1, settings.controller_quorum_election_timeout_ms // 4),
         fetch_timeout_ms=fetch_timeout_ms,
         request_timeout_ms=fetch_timeout_ms,
         fetch_max_wait_ms=max(1, fetch_timeout_ms // 4),

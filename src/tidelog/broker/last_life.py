@@ -2,7 +2,8 @@
 
 The clean mark is a file written as the last act of a clean stop and deleted as the first act of a
 start. The broker epoch is written down when the cluster gives it: a directory that has it is the
-one that the cluster knows, and not a new, a wiped or an old one.
+one that the cluster knows, and not a new, a wiped or an old one. The cluster's own id is written
+down when it is first heard of: nobody who belongs to another cluster is listened to after that.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from tidelog.model.settings import Value
 
 CLEAN_MARK = "clean-shutdown"
 BROKER_EPOCH = "broker-epoch"
+CLUSTER_ID = "cluster-id"
 DIRECTORY_ID = "directory-id"
 ROOT = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LastLife:
-    """`broker_epoch` is that of the last registration; none if there was none from here."""
+    """`broker_epoch` is that of the last registration; none if there was none from here.
+    `cluster_id` is empty for a directory that has not been in a cluster yet."""
 
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     ended_cleanly: bool = False
+    cluster_id: str = ""
 
     def vouched_epoch(self, topic_defaults: Mapping[str, Value]) -> BrokerEpoch:
         """The epoch to register with: none where a crash may have taken records that counted,
@@ -38,7 +42,7 @@ class LastLife:
 
 def take_last_life(disk: Disk) -> LastLife:
     """From here on the end is not clean, until the next clean stop."""
-    return LastLife(_read_epoch(disk), take_clean_mark(disk))
+    return LastLife(_read_epoch(disk), take_clean_mark(disk), _read(disk, CLUSTER_ID))
 
 
 def take_clean_mark(disk: Disk) -> bool:
@@ -62,6 +66,11 @@ def write_clean_mark(disk: Disk) -> bool:
 def note_broker_epoch(disk: Disk, epoch: BrokerEpoch) -> None:
     """Durable when it returns: before anybody counts on what this directory holds."""
     _write(disk, BROKER_EPOCH, str(epoch))
+
+
+def note_cluster_id(disk: Disk, cluster_id: str) -> None:
+    """Durable when it returns."""
+    _write(disk, CLUSTER_ID, cluster_id)
 
 
 def directory_id(disk: Disk, drawn: UUID) -> UUID:

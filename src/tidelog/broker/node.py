@@ -270,6 +270,9 @@ class Node:
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         for slot in self._connections.closed(event.connection):
             self.state.pending.remove_slot(slot)
+        node_id = self.state.heard_on.pop(event.connection, None)
+        if node_id is not None and self.state.active_controller is not None:
+            self.state.active_controller.lost_touch(node_id)
 
     # --- waking -------------------------------------------------------------------------------
 
@@ -295,14 +298,17 @@ class Node:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
         failure = member.journal.failure or self.state.storage_error
         if failure is not None:
-            self._give_up(failure, effects)
+            why = f"the disk failed ({failure}): see to it, then start the node again"
+            self._give_up(why, effects)
             return
         self._apply_committed(now, effects)
         member.settle(now)
         self._apply_committed(now, effects)
         effects += [Report("warning", text) for text in member.reports]
         member.reports = []
-        if member.is_serving and not self._is_announced:
+        if member.refusals.expelled is not None:
+            self._give_up(member.refusals.expelled, effects)
+        elif member.is_serving and not self._is_announced:
             self._is_announced = True
             effects.append(Announce())
 
@@ -492,30 +498,46 @@ class Node:
         elif self._leave_by_ms is None:
             self._leave_by_ms = now.monotonic_ms + _LEAVING_MS
             member.leave(now)
+            if not member.has_left:
+                waited_s = _LEAVING_MS / 1000
+                text = f"stopping: waits up to {waited_s:.0f} s for others to lead what it leads"
+                effects.append(Report("info", text))
 
     def _give_up(self, why: str, effects: list[Effect]) -> None:
         """A member that can't keep its promises must be gone before it breaks one: what it leads is
         in better hands with the others."""
         self._is_stopped = True
-        effects.append(Stop(f"the disk failed ({why}): see to it, then start the node again"))
+        effects.append(Stop(why))
 
     def _may_go(self, now: Now, member: ClusterMember) -> bool:
-        """The cluster lets it go, or does not answer."""
+        """The cluster lets it go, or there is none, or it takes too long."""
         if self._leave_by_ms is None:
             return False
-        return member.has_left or now.monotonic_ms >= self._leave_by_ms
+        is_late = now.monotonic_ms >= self._leave_by_ms
+        return member.has_left or member.has_nobody_to_leave(now) or is_late
 
     def _finish_leaving(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """Not while a flush is under way: were it to fail, the last one might succeed."""
         if self.state.flushing.under_way is None:
+            if not member.has_left:
+                text = "no majority of the cluster answers: stops without handing over"
+                effects.append(Report("warning", text))
             member.journal.resign(now)
             effects += self._peers.take_effects()
             self._finish(now, effects)
 
+    @property
+    def _knows_its_logs(self) -> bool:
+        """All that a crash may have left in them was looked at: a member that was never let in does
+        not even know which logs it keeps."""
+        replicas = self.state.replicas
+        is_let_in = self._member is None or self._is_announced
+        return (is_let_in or replicas.opens_clean) and not replicas.has_unopened
+
     def _finish(self, now: Now, effects: list[Effect]) -> None:
         """Flush, answer who waited for that, send the rest home, leave the clean mark."""
         state = self.state
-        is_clean = not state.node_is_read_only
+        is_clean = not state.node_is_read_only and self._knows_its_logs
         self.cleaning.stop()
         try:
             for leader in list(state.replicas.by_key.values()):

@@ -74,6 +74,8 @@ class QuorumJournal:
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
+        self.stranger: Endpoint | None = None
+        """A node that was asked, and belongs to another cluster."""
 
     # --- as any journal -------------------------------------------------------------------------
 
@@ -103,6 +105,11 @@ class QuorumJournal:
     def is_active(self) -> bool:
         """This node is the controller, and knows all that was decided before it was."""
         return self._quorum.has_office
+
+    def office_until_ms(self) -> float | None:
+        """Until when no other controller is elected, as far as this one knows; none if it is not
+        the controller, or if nobody else votes."""
+        return self._quorum.office_until_ms
 
     def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
         """Propose one decision; gives its last record's offset. `NotController`, or `DiskError`."""
@@ -163,6 +170,10 @@ class QuorumJournal:
         self._endpoint_of = endpoint_of
         self._answer = answer
         self._want_flush = want_flush
+
+    def join(self, cluster_id: str) -> None:
+        """It is known now, and written down, to which cluster this node belongs."""
+        self._quorum.join(cluster_id)
 
     def next_deadline(self) -> float | None:
         return self._quorum.next_deadline()
@@ -230,10 +241,17 @@ class QuorumJournal:
             version=VERSIONS[type(request)],
             deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
             conversation=Then(
-                lambda then, answer: self._step(then, _received(number, answer)),
+                lambda then, answer: self._answered(then, number, endpoint, answer),
                 lambda then, reason: self._step(then, RequestFailed(number)),
             ),
         )
+
+    def _answered(self, now: Now, number: int, endpoint: Endpoint, answer: Any) -> None:
+        event = _received(number, answer)
+        error = event.response.error if isinstance(event, ResponseReceived) else ErrorCode.NONE
+        if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            self.stranger = endpoint
+        self._step(now, event)
 
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()

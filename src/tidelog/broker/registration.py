@@ -6,7 +6,9 @@
 
 A registration gives the node its *broker epoch*: what an earlier life of it asked for is refused by
 that. A heartbeat that was answered is a *lease*: until it runs out, counted from when the heartbeat
-was sent, the controller has given what the node leads to nobody else.
+was sent, the controller has given what the node leads to nobody else. It is shorter than the
+session (`controller/sessions.py` says why). The lease that a controller gives to its own node is
+shorter still: it ends as soon as its voters may have elected another, and with the office.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from uuid import UUID
 
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.peers import Then
+from tidelog.controller.sessions import LEASE_SHARE
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, NodeId, Offset
@@ -78,24 +81,43 @@ class Registration:
         patience: Patience,
         *,
         metadata_offset: Callable[[], Offset],
+        office_until_ms: Callable[[], float | None] = lambda: None,
     ) -> None:
+        """`office_until_ms`: while this node is the controller, until when no other is elected."""
         self._identity = identity
         self._link = link
         self._patience = patience
         self._metadata_offset = metadata_offset
+        self._office_until_ms = office_until_ms
         self.stage = Stage.JOINING
         self.broker_epoch = NO_BROKER_EPOCH
         self.lease_until_ms = 0.0
+        self._is_own_lease = False
         self.is_noted = False
         """The broker epoch is on disk: not before that may the node be let in under it."""
         self.refusal: ErrorCode | None = None
         """Why the cluster does not take this node, if it said so."""
+        self.refused_ms = 0.0
+        """When it said so last."""
         self._due_ms: float | None = 0.0
         self._asked = 0
 
     def may_lead(self, now_ms: float) -> bool:
         """The controller has given nothing of this node's to another, for certain."""
         return self.stage in (Stage.SERVING, Stage.LEAVING) and now_ms < self.lease_until_ms
+
+    def took_office(self) -> None:
+        """What an earlier controller has granted counts no longer than what this one grants."""
+        until_ms = self._office_until_ms()
+        if until_ms is not None:
+            self._is_own_lease = True
+            self.lease_until_ms = min(self.lease_until_ms, until_ms)
+
+    def left_office(self) -> None:
+        """Another controller may decide by now, who does not know of a lease of ours."""
+        if self._is_own_lease:
+            self._is_own_lease = False
+            self.lease_until_ms = 0.0
 
     def next_deadline(self) -> float | None:
         return None if self.stage is Stage.LEFT else self._due_ms
@@ -109,6 +131,7 @@ class Registration:
             return
         self._asked += 1
         number, sent_ms = self._asked, now.monotonic_ms
+        is_own = self._office_until_ms() is not None
         if self.stage is Stage.JOINING:
             conversation = Then(
                 lambda then, answer: self._registered(then, number, answer),
@@ -117,7 +140,9 @@ class Registration:
             request: object = self._registration()
         else:
             conversation = Then(
-                lambda then, answer: self._heartbeat_answered(then, number, sent_ms, answer),
+                lambda then, answer: self._heartbeat_answered(
+                    then, number, sent_ms, answer, is_own=is_own
+                ),
                 lambda then, reason: self._unheard(then, number),
             )
             request = self._heartbeat()
@@ -166,7 +191,7 @@ class Registration:
         if number != self._asked or self.stage is not Stage.JOINING:
             return
         if answer.error_code is not ErrorCode.NONE:
-            self.refusal = answer.error_code
+            self.refusal, self.refused_ms = answer.error_code, now.monotonic_ms
             self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self.refusal = None
@@ -176,7 +201,13 @@ class Registration:
         self._due_ms = now.monotonic_ms
 
     def _heartbeat_answered(
-        self, now: Now, number: int, sent_ms: float, answer: BrokerHeartbeatResponse
+        self,
+        now: Now,
+        number: int,
+        sent_ms: float,
+        answer: BrokerHeartbeatResponse,
+        *,
+        is_own: bool,
     ) -> None:
         if number != self._asked or self.stage is Stage.LEFT:
             return
@@ -191,7 +222,7 @@ class Registration:
             return
         self._due_ms = now.monotonic_ms + self._patience.heartbeat_ms
         if not answer.is_fenced:
-            self.lease_until_ms = sent_ms + self._patience.session_ms
+            self._renew_lease(sent_ms, is_own=is_own)
         if self.stage is Stage.LEAVING:
             if answer.should_shut_down:
                 self.stage = Stage.LEFT
@@ -201,6 +232,14 @@ class Registration:
             self.stage = Stage.FENCED if answer.is_fenced else Stage.SERVING
             if answer.is_fenced:
                 self._due_ms = now.monotonic_ms + RETRY_MS
+
+    def _renew_lease(self, sent_ms: float, *, is_own: bool) -> None:
+        lease_ms = sent_ms + LEASE_SHARE * self._patience.session_ms
+        office_ms = self._office_until_ms()
+        if is_own != (office_ms is not None):
+            return  # the controller has changed since it was asked: the next answer counts
+        self._is_own_lease = is_own
+        self.lease_until_ms = lease_ms if office_ms is None else min(lease_ms, office_ms)
 
     def _unheard(self, now: Now, number: int) -> None:
         if number == self._asked:

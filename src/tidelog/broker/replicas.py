@@ -260,6 +260,11 @@ class Replicas:
         is_there = found is not None and 0 <= partition < len(found.partitions)
         return found.partitions[partition] if found is not None and is_there else None
 
+    @property
+    def has_unopened(self) -> bool:
+        """The disk would not open some of the logs that are kept here."""
+        return bool(self._unopened)
+
     def validate(self) -> None:
         for key, replica in self.by_key.items():
             assert replica.key == key

@@ -114,6 +114,9 @@ def load_groups(state: BrokerState, now: Now) -> list[str]:
         trouble = coordinators.try_load(leader, now)
         if trouble is not None:
             reports.append(f"{leader.name}: its groups can't be served yet: {trouble}")
+            leader.leader.look_for_damage()
+            state.replicas.stir(leader)
+            state.touched[leader] = None
     coordinators.partitions = len(topic.partitions)
     return reports
 

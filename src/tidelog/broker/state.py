@@ -24,7 +24,7 @@ from tidelog.metadata.image import Image
 from tidelog.metadata.journal import MetadataJournal, NotController
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Offset
+from tidelog.model.ids import ConnectionId, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
 from tidelog.partition.replica import Replica
@@ -107,6 +107,8 @@ class BrokerState:
         """It was the controller and is not any more: its decisions may never be committed."""
         self.image_waits_due = False
         """Something that rows waiting for the image want to know."""
+        self.heard_on: dict[ConnectionId, NodeId] = {}
+        """Connections on which other nodes have said to the controller here that they live."""
         self.completed: list[tuple[int, Any]] = []
         """Rows in `Pending` whose answer has come from elsewhere."""
         self.touched: dict[Replica, None] = {}
@@ -153,6 +155,8 @@ class BrokerState:
             self.advanced[replica] = None
             self.coordinators.let_go_of_old(replica)
             log = replica.log
+            if log.damage:
+                self.touched[replica] = None  # to be told to the operator
             is_behind = log.flushed_offset < log.log_end_offset
             if is_behind and replica.waits_for_flush and not replica.is_gone:
                 self.wants_flush(replica)

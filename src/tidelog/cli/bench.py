@@ -45,6 +45,8 @@ class What(Enum):
     MEMORY = "memory"
     GROUPS = "groups"
     COMPACTION = "compaction"
+    REPLICATED = "replicated"
+    FAILOVER = "failover"
     SPARK = "spark"
 
 

@@ -110,9 +110,10 @@ class Controller:
 
     # --- time ---------------------------------------------------------------------------------
 
-    def begin(self, now_ms: float, offset: Offset) -> None:
-        """This is the active controller from now on; `offset` is of the newest record."""
-        self._sessions.begin(self._image, now_ms=now_ms, offset=offset)
+    def begin(self, now_ms: float, offset: Offset, *, former: NodeId | None = None) -> None:
+        """This is the active controller from now on; `offset` is of the newest record, `former` the
+        node that was the controller before, if that is known."""
+        self._sessions.begin(self._image, now_ms=now_ms, offset=offset, former=former)
         interval_ms = self._cluster.rebalance_interval_ms
         self._rebalance_ms = NEVER if interval_ms is None else now_ms + interval_ms
 
@@ -163,6 +164,10 @@ class Controller:
         return decide_heartbeat(
             self._image, self._sessions, beat, now_ms=now_ms, safeguards=self._safeguards
         )
+
+    def lost_touch(self, node_id: NodeId) -> None:
+        """The connection of a node that was heard of is closed."""
+        self._sessions.lost_touch(node_id)
 
     def unregister(self, node_id: NodeId) -> Decision[ErrorCode]:
         return decide_unregister(self._image, node_id, safeguards=self._safeguards)

@@ -4,6 +4,9 @@ The leader knows who has caught up; the controller knows who is registered and a
 says which *registration* of each member it means (the broker epoch): a member that has restarted
 since it fetched may have lost what it had fetched, and is refused. The request also names the
 leader epoch and the partition epoch it was made in; one that was overtaken changes nothing.
+
+A leader that does not name itself resigns: its log is damaged, or its disk full. It is neither in
+sync nor eligible from then on, and one of those it names leads.
 """
 
 from __future__ import annotations
@@ -99,13 +102,15 @@ def _decide_one(
     change = PartitionChange(image, state, safeguards=safeguards)
     change.election = usual_election(image, state)
     change.isr = [member.node_id for member in asked.isr]
+    if node_id not in change.isr:
+        change.remove(node_id, may_have_lost_data=True)
     record = change.record()
     if record is None:
         return IsrOutcome(asked.key, state=state)
     records.append(record)
     after = state.changed(record)
     if after.leader != state.leader:
-        # The reassignment that this ISR completes moves the leader elsewhere.
+        # It resigns, or the reassignment that this ISR completes moves the leader elsewhere.
         return IsrOutcome(asked.key, ErrorCode.NEW_LEADER_ELECTED)
     if after.leader_epoch != state.leader_epoch:
         return IsrOutcome(asked.key, ErrorCode.FENCED_LEADER_EPOCH)
@@ -133,7 +138,7 @@ def _refusal(
         return ErrorCode.INVALID_UPDATE_VERSION
     members = [member.node_id for member in asked.isr]
     is_sound = (
-        node_id in members
+        bool(members)
         and len(set(members)) == len(members)
         and all(member in state.replicas for member in members)
     )

@@ -3,6 +3,15 @@
 Soft state, never recorded: a new controller knows nothing, and gives every node a full session to
 be heard of before it fences anybody. What is recorded is the consequence, fenced or not.
 
+An answered heartbeat is worth less to the node than to the controller: a *lease*, which ends before
+the session does (`LEASE_SHARE`). So where there is a reason to believe that a node is gone, nobody
+needs to wait for the session's end:
+
+- its connection was closed: it has until its lease is over to be heard of again;
+- it was the controller before this one: the lease it gave itself ended when its voters stopped to
+  follow it (`broker/registration.py`), and they did so before they elected this one. It has a
+  moment (`FORMER_SHARE`) to show that it is still there.
+
     fenced ──(heard of, metadata caught up)──► serving ──(wants to stop)──► shutting down
       ▲                                           │                             │
       └────────────(session over, or asks for it)─┴──(leaders moved and seen)───┘
@@ -24,6 +33,12 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+
+LEASE_SHARE = 0.6
+"""Of a session: so long a node may act on an answered heartbeat, counted from when it was sent."""
+
+FORMER_SHARE = 0.1
+"""Of a session: so long a new controller waits for the node of the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +69,8 @@ class Session:
     metadata_offset: Offset = NO_OFFSET
     must_reach: Offset = NO_OFFSET
     moved_at: Offset = NO_OFFSET
+    is_short: bool = False
+    """It ends with the lease."""
 
 
 class Sessions:
@@ -63,11 +80,18 @@ class Sessions:
         self._timeout_ms = timeout_ms
         self._rows: dict[NodeId, Session] = {}
 
-    def begin(self, image: Image, *, now_ms: float, offset: Offset) -> None:
-        """This controller has just been elected: `offset` is of the newest record there is."""
-        deadline_ms = now_ms + self._timeout_ms
+    def begin(
+        self, image: Image, *, now_ms: float, offset: Offset, former: NodeId | None = None
+    ) -> None:
+        """This controller has just been elected: `offset` is of the newest record there is,
+        `former` the node of the controller before."""
         self._rows = {
-            node_id: Session(deadline_ms, must_reach=offset, moved_at=offset)
+            node_id: Session(
+                now_ms + self._timeout_ms * (FORMER_SHARE if node_id == former else 1),
+                must_reach=offset,
+                moved_at=offset,
+                is_short=node_id == former,
+            )
             for node_id in image.nodes
         }
 
@@ -78,8 +102,16 @@ class Sessions:
     def heard(self, beat: Heartbeat, now_ms: float) -> Session:
         session = self._rows.setdefault(beat.node_id, Session(now_ms))
         session.deadline_ms = now_ms + self._timeout_ms
+        session.is_short = False
         session.metadata_offset = Offset(beat.metadata_offset)
         return session
+
+    def lost_touch(self, node_id: NodeId) -> None:
+        """The connection that its heartbeats came on is closed: it may have ended."""
+        session = self._rows.get(node_id)
+        if session is not None and not session.is_short:
+            session.is_short = True
+            session.deadline_ms -= self._timeout_ms * (1 - LEASE_SHARE)
 
     def appended(self, delta: Delta, offset: Offset) -> None:
         """Records are in the log, the last of them at `offset`."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import zip_longest
 from typing import Any, NamedTuple, Protocol
 
 from tidelog.log import lookup, recovery
@@ -457,12 +456,14 @@ class Log:
 
     def first_damaged_offset(self) -> Offset | None:
         """Where the log first can't be read, as far as that is known."""
-        for segment, following in zip_longest(self._segments, self._bases[1:]):
+        end = self.log_start_offset
+        for segment in self._segments:
+            if segment.base_offset > end:
+                return end
             hole = segment.holes.first_from(-1) if segment.holes else None
             if hole is not None and hole.next_offset > self.log_start_offset:
                 return Offset(max(hole.first_offset, self.log_start_offset))
-            if following is not None and segment.end_offset < following:
-                return Offset(max(segment.end_offset, self.log_start_offset))
+            end = Offset(max(end, segment.end_offset))
         return None
 
     # --- cleaning -----------------------------------------------------------------------------
@@ -477,8 +478,7 @@ class Log:
             self.follow_start()
 
     def follow_start(self) -> None:
-        """Show readers the start that has become durable, let go of the segments below it, and
-        delete what may be deleted by now."""
+        """Show readers the durable start, let go of what lies below, and delete what may be."""
         self.log_start_offset = start = Offset(self._beginning.reached())
         count = split_at(self._segments, start)
         if count and not (self.cleaning is not None and self.cleaning.is_swapping):

@@ -27,12 +27,12 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "controller.quorum.fetch.timeout.ms",
         "node",
-        2000,
+        1500,
         low=1,
         high=INT32_MAX,
         unit="ms",
         doc="A voter that has not heard of the controller for this long asks for an election, and "
-        "a controller that a majority has not asked for this long resigns.",
+        "a controller that a majority has not asked for this long resigns. Kafka waits 2 s.",
     ),
     Setting(
         "metadata.log.max.records.between.snapshots",

@@ -206,6 +206,8 @@ class Follower:
             )
         except DiskFull:
             self.has_written = True
+            if self._failures == 0:
+                self.reports.append(f"{self.name}: the disk is full: waits for room")
             self._pause(now, ErrorCode.KAFKA_STORAGE_ERROR)
             return False
         if appended.error is ErrorCode.NONE:

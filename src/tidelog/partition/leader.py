@@ -16,13 +16,17 @@ the epoch may come in and end that.
 
 A leadership ends (`end`) and never comes back: the next epoch, also of the same node, is another
 `Leader`, which has to hear from every follower anew.
+
+A leader that finds its log **damaged**, or its disk **full**, resigns as soon as somebody else is
+in sync: it proposes a set without itself, and repairs its log, or waits for room, as a follower.
+Until then nobody is told that records are unreadable for good, because they are not.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidelog.log.disk import FileSpan
+from tidelog.log.disk import DiskFull, FileSpan
 from tidelog.log.log import Appended, Log
 from tidelog.metadata.image import PartitionState
 from tidelog.model.errors import ErrorCode
@@ -59,6 +63,8 @@ class Leader:
         "_now_ms",
         "_safeguards",
         "_waits_for_all",
+        "cannot_write",
+        "damaged_from",
         "ended",
         "epoch_start_offset",
         "has_enough_replicas",
@@ -111,7 +117,12 @@ class Leader:
         self.has_enough_replicas = False
         """No fewer in sync than `min.insync.replicas`, of which no more than all count."""
         self._min_isr = settings.min_insync_replicas
+        self.damaged_from: Offset | None = None
+        """Where the log can't be read: others are to lead, if there are any."""
+        self.cannot_write = False
+        """The disk was full at the last append: the same."""
         self._follow(state, now_ms)
+        self.look_for_damage()
         self.waits_for_flush = self._flushes_first(settings)
         """Records wait for a flush before they count."""
         self._advance()
@@ -240,7 +251,12 @@ class Leader:
         `high_watermark`. `DiskFull` or `DiskError` if the disk says no."""
         if self.ended is not None or not self._membership.has_session:
             return Appended(self.ended or ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        try:
+            appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except DiskFull:
+            self.cannot_write = True
+            raise
+        self.cannot_write = False
         if not self.waits_for_flush:
             self._advance()
         return appended
@@ -266,18 +282,33 @@ class Leader:
                 no_leader = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 return ErrorCode.OFFSET_OUT_OF_RANGE if is_sure else no_leader
             return None if self.is_proven else ErrorCode.OFFSET_NOT_AVAILABLE
-        return self.log.read(
+        found = self.log.read(
             offset, max_bytes=max_bytes, limit_offset=watermark, at_least_one=at_least_one
         )
+        return self._unreadable() if found is ErrorCode.CORRUPT_MESSAGE else found
+
+    def _unreadable(self) -> ErrorCode:
+        """A client that hears of a failing disk asks who leads, and again there; one that hears of
+        a corrupt message gives up."""
+        self.look_for_damage()
+        return ErrorCode.KAFKA_STORAGE_ERROR if self._successors() else ErrorCode.CORRUPT_MESSAGE
+
+    def look_for_damage(self) -> None:
+        """The log may have found something out about itself."""
+        if self.has_followers:
+            self.damaged_from = self.log.first_damaged_offset()
 
     def read_to_end(
         self, offset: Offset, *, max_bytes: int, at_least_one: bool
     ) -> FileSpan | ErrorCode | None:
         """For followers: also what is not committed yet, else it never would be."""
         end = self.log.log_end_offset
-        return self.log.read(
+        found = self.log.read(
             offset, max_bytes=max_bytes, limit_offset=end, at_least_one=at_least_one
         )
+        if found is ErrorCode.CORRUPT_MESSAGE:
+            self.look_for_damage()
+        return found
 
     def choose_read_replica(self, rack: str, offset: Offset) -> NodeId | None:
         """A member of the in-sync set that is nearer to a reader in `rack` than we are, and has
@@ -362,10 +393,23 @@ class Leader:
         if not self.isr.may_propose(now_ms):
             return None
         wanted = tuple(node for node in self.replicas if self._is_wanted(node, now_ms))
+        if self.damaged_from is not None:
+            self.look_for_damage()  # it may have been deleted since
+        if self.damaged_from is not None or self.cannot_write:
+            wanted = tuple(n for n in wanted if n in self._successors()) or wanted
         if not self.isr.uncertain and sorted(wanted) == sorted(self.isr.committed):
             return None
         members = tuple(Member(node, self._broker_epoch_of(node)) for node in wanted)
         return self.isr.propose(self.key, self.leader_epoch, members)
+
+    def _successors(self) -> tuple[NodeId, ...]:
+        """Who may lead in our place: in sync for the controller, too."""
+        return tuple(
+            node
+            for node, known in self.progress.items()
+            if node in self.isr.committed
+            and self._membership.may_be_in_sync(node, known.broker_epoch)
+        )
 
     def isr_answered(self, proposal: ProposeIsr, error: ErrorCode, now_ms: float) -> bool:
         """The controller's word; `NETWORK_EXCEPTION` if none came. Whether the watermark moved."""
@@ -432,6 +476,7 @@ class Leader:
         return {
             "isr": list(self.isr.committed),
             "proposed": None if self.isr.in_flight is None else list(self.isr.in_flight.nodes),
+            "damaged_from": self.damaged_from,
             "epoch_start_offset": self.epoch_start_offset,
             "is_proven": self.is_proven,
             "followers": [

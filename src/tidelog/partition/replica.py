@@ -222,9 +222,12 @@ class Replica:
         if offset >= limit:  # we may merely be late: the leader knows better
             is_next = offset == limit and self.follower.knows_watermark
             return None if is_next else ErrorCode.OFFSET_NOT_AVAILABLE
-        return self.log.read(
+        found = self.log.read(
             offset, max_bytes=max_bytes, limit_offset=limit, at_least_one=at_least_one
         )
+        # What is unreadable here is not so with the leader.
+        is_damaged = found is ErrorCode.CORRUPT_MESSAGE
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_damaged else found
 
     # --- flushing -----------------------------------------------------------------------------
 
@@ -249,6 +252,8 @@ class Replica:
         news = self.log.damage[self._reported :]
         self._reported += len(news)
         reports = [f"{self.name}: {damage}" for damage in news]
+        if self.leader is not None and news:
+            self.leader.look_for_damage()
         if self.follower is not None:
             if news:
                 self.follower.look_for_damage()

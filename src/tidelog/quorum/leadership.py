@@ -71,6 +71,14 @@ class Leadership:
         progress.last_fetch_ms = now_ms
         return progress
 
+    def is_taken(self, key: ReplicaKey, now_ms: float, timeout_ms: int) -> bool:
+        """The node's place belongs to another directory that was heard of just now: two processes
+        have one id, and the one that came first must not be taken for the other."""
+        known = self.replicas.get(key.node_id)
+        if known is None or known.key.is_same(key) or known.last_fetch_ms is None:
+            return False
+        return now_ms - known.last_fetch_ms < timeout_ms
+
     def progress_of(self, key: ReplicaKey) -> Progress | None:
         progress = self.replicas.get(key.node_id)
         return progress if progress is not None and progress.key.is_same(key) else None

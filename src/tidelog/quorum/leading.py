@@ -34,7 +34,7 @@ from tidelog.quorum.voters import ReplicaKey
 
 
 def on_fetch(core: Core, now_ms: float, ticket: Ticket, request: FetchRequest) -> None:
-    lead, error = _leadership_for(core, request.epoch, request.cluster_id)
+    lead, error = _leadership_for(core, request, now_ms)
     if lead is None:
         core.reply(ticket, FetchResponse(error, core.followed_leader, core.epoch))
         return
@@ -54,14 +54,17 @@ def on_fetch(core: Core, now_ms: float, ticket: Ticket, request: FetchRequest) -
 
 
 def _leadership_for(
-    core: Core, epoch: LeaderEpoch, cluster_id: str | None
+    core: Core, request: FetchRequest | FetchSnapshotRequest, now_ms: float
 ) -> tuple[Leadership | None, ErrorCode]:
-    error = core.refusal(epoch, cluster_id)
+    error = core.refusal(request.epoch, request.cluster_id)
     if error is not None:
         return None, error
-    if epoch > core.epoch:
+    if request.epoch > core.epoch:
         return None, ErrorCode.UNKNOWN_LEADER_EPOCH
-    return core.leadership, ErrorCode.NOT_LEADER_OR_FOLLOWER
+    lead = core.leadership
+    if lead is not None and lead.is_taken(request.replica, now_ms, core.settings.fetch_timeout_ms):
+        return None, ErrorCode.INVALID_VOTER_KEY
+    return lead, ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def judge(
@@ -119,7 +122,7 @@ def _fetched(core: Core, request: FetchRequest) -> FetchResponse:
 def on_fetch_snapshot(
     core: Core, now_ms: float, ticket: Ticket, request: FetchSnapshotRequest
 ) -> None:
-    lead, error = _leadership_for(core, request.epoch, request.cluster_id)
+    lead, error = _leadership_for(core, request, now_ms)
     wanted, position = request.snapshot_id, request.position
     size = None
     if lead is not None:

@@ -180,6 +180,19 @@ class Quorum:
         lead = self._core.leadership
         return lead is not None and lead.has_office
 
+    @property
+    def office_until_ms(self) -> float | None:
+        """A majority follows until then at least, and elects nobody else. None if this replica has
+        no office, or needs no others for it."""
+        core, lead = self._core, self._core.leadership
+        if lead is None or not lead.has_office:
+            return None
+        return lead.quorum_deadline_ms(core.voters, core.settings.fetch_timeout_ms)
+
+    def join(self, cluster_id: str) -> None:
+        """From here on only those are listened to who belong to the same cluster, or to none."""
+        self._core.cluster_id = cluster_id
+
     def next_deadline(self) -> float | None:
         """When `Ticked` is due. It is asked for far more often than anything happens here."""
         return self._deadline_ms

@@ -357,12 +357,12 @@ async def _serve(options: ServeOptions) -> None:
     service = Service(loop, options)
 
     def announce() -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, service.request_stop)
         gc.freeze()
         sys.stdout.write(f"ready {options.host}:{service.listener.port}\n")
         sys.stdout.flush()
 
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, service.request_stop)
     await run_service(service, on_ready=announce)
 
 

@@ -93,6 +93,7 @@ def test_the_command_line_offers_every_line() -> None:
 def test_every_baseline_is_a_line_of_some_row_or_measured_beside_it() -> None:
     baselines = {spec.baseline for spec in ROW_SPECS if spec.baseline}
     beside = {"produce.os", "partitions.1", "connections.1", "compaction.none"}
+    beside.add("replicated.os")
     spark = {"spark.connector", "spark.archive.writer"}
     parquet = {f"spark.{what}.parquet" for what in ("scan", "column", "write")}
     assert baselines <= beside | spark | parquet

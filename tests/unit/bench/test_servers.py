@@ -51,7 +51,7 @@ def test_a_node_is_told_its_settings() -> None:
 
 
 def test_kafka_is_configured_on_loopback_only() -> None:
-    properties = server_properties(Path("data"), port=1111, controller_port=2222)
+    properties = server_properties(Path("data"), port=1111, controllers={1: 2222})
     assert "listeners=PLAINTEXT://127.0.0.1:1111,CONTROLLER://127.0.0.1:2222" in properties
 
 

@@ -58,11 +58,32 @@ def test_another_leader_or_another_time_is_refused(
     assert driver.state().isr == (ONE, TWO)
 
 
-@pytest.mark.parametrize("members", [(2, 3), (1, 9), (1, 1), ()])
+@pytest.mark.parametrize("members", [(2, 9), (1, 9), (1, 1), ()])
 def test_an_isr_that_can_not_be_is_refused(
     driver: ControllerDriver, members: tuple[int, ...]
 ) -> None:
     assert driver.alter_isr(*members).error is ErrorCode.INVALID_REQUEST
+
+
+def test_a_leader_that_does_not_name_itself_resigns(driver: ControllerDriver) -> None:
+    assert driver.alter_isr(2, 3, leader=1).error is ErrorCode.NEW_LEADER_ELECTED
+    state = driver.state()
+    assert (state.leader, state.isr, state.elr, state.leader_epoch) == (TWO, (TWO, THREE), (), 1)
+
+
+def test_who_resigned_is_not_eligible_even_if_too_few_are_left(driver: ControllerDriver) -> None:
+    driver.create("few", min_insync_replicas="2")
+    assert driver.alter_isr(1, 2, name="few").error is ErrorCode.NONE
+    assert driver.alter_isr(2, leader=1, name="few").error is ErrorCode.NEW_LEADER_ELECTED
+    state = driver.state("few")
+    assert (state.leader, state.isr, state.elr) == (TWO, (TWO,), ())
+    assert ONE in state.last_known_elr
+
+
+def test_nobody_resigns_in_favour_of_who_may_not_lead(driver: ControllerDriver) -> None:
+    driver.beat(2, wants_fence=True)
+    assert driver.alter_isr(2, leader=1).error is ErrorCode.INELIGIBLE_REPLICA
+    assert driver.state().leader == ONE
 
 
 def test_a_fenced_member_is_refused(driver: ControllerDriver) -> None:

@@ -122,3 +122,38 @@ def test_a_node_that_went_cleanly_may_come_back_at_once(driver: ControllerDriver
 def test_what_is_known_of_sessions_can_be_printed(driver: ControllerDriver) -> None:
     described = driver.controller.describe()
     assert [row["node_id"] for row in described["sessions"]] == [1, 2, 3]  # type: ignore[attr-defined]
+
+
+def test_the_node_of_the_former_controller_gets_a_moment() -> None:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3)
+    driver.create()
+    driver.controller.begin(driver.now_ms, driver.offset, former=NodeId(1))
+    assert not driver.image.nodes[NodeId(1)].is_fenced
+    driver.advance(500, alive=(2,))
+    assert driver.image.nodes[NodeId(1)].is_fenced
+    assert driver.state().leader == NodeId(2)
+    driver.advance(2000, alive=(2,))
+    assert not driver.image.nodes[NodeId(3)].is_fenced
+    driver.advance(1000, alive=(2,))
+    assert driver.image.nodes[NodeId(3)].is_fenced
+
+
+def test_a_node_whose_connection_is_closed_is_waited_for_until_its_lease_is_over() -> None:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3)
+    driver.controller.lost_touch(NodeId(1))
+    driver.controller.lost_touch(NodeId(1))
+    driver.advance(1500, alive=(2, 3))
+    assert not driver.image.nodes[NodeId(1)].is_fenced
+    driver.advance(500, alive=(2, 3))
+    assert driver.image.nodes[NodeId(1)].is_fenced
+
+
+def test_a_node_that_is_heard_of_on_another_connection_has_a_full_session() -> None:
+    driver = ControllerDriver()
+    driver.start(1, 2, 3)
+    driver.controller.lost_touch(NodeId(1))
+    driver.beat(1)
+    driver.advance(2500, alive=(2, 3))
+    assert not driver.image.nodes[NodeId(1)].is_fenced

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from tests.support.quorum_driver import Driver, key
 
 from tidelog.model.errors import ErrorCode
@@ -11,6 +13,7 @@ from tidelog.quorum.batches import Batch, LeaderChange
 from tidelog.quorum.events import ApplyCommitted, FlushLog, SendResponse, TakeOffice
 from tidelog.quorum.ports import ElectionState, EpochEnd
 from tidelog.quorum.states import State
+from tidelog.quorum.voters import ReplicaKey
 
 
 def leader_of_three() -> Driver:
@@ -180,3 +183,19 @@ def test_the_quorum_is_described_by_its_leader() -> None:
     ]
     assert [observer.replica for observer in response.observers] == [key(9)]
     assert response.high_watermark == 1
+
+
+def test_a_second_directory_of_a_node_that_is_heard_of_is_refused() -> None:
+    """Two processes with one id: who came first keeps its place, and its parked fetch."""
+    driver = Driver(1, 2, 3)
+    driver.lead()
+    driver.fetch_by(2, 0, -1)
+    impostor = ReplicaKey(NodeId(2), UUID(int=99))
+    asked = m.FetchRequest(
+        impostor, driver.quorum.epoch, Offset(0), LeaderEpoch(-1), Offset(0), 500, 1 << 20, "ours"
+    )
+    refused = driver.ask(asked)
+    assert isinstance(refused, m.FetchResponse)
+    assert refused.error is ErrorCode.INVALID_VOTER_KEY
+    driver.now += 2000
+    assert driver.ask(asked) != refused, "the other has been silent long enough"

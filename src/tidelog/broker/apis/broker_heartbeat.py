@@ -30,6 +30,8 @@ def handle(
     )
     decision = controller.heartbeat(beat, now_ms=call.now.monotonic_ms)
     outcome = decision.response
+    if outcome.error is ErrorCode.NONE:
+        state.heard_on[call.slot.connection.connection_id] = beat.node_id
     response = BrokerHeartbeatResponse(
         error_code=outcome.error,
         is_caught_up=outcome.is_caught_up,

@@ -187,6 +187,7 @@ class _Fetch:
             return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
         if isinstance(span, ErrorCode):
             self._state.touched[replica] = None
+            self._state.replicas.stir(replica)  # a leader that finds damage resigns
             return self._refused(item, span)
         if span is None:
             return self._data(item, replica, b"")

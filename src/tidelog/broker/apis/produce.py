@@ -176,6 +176,7 @@ class _Production:
         try:
             appended = leader.append(records, self._now.wall_ms)
         except DiskFull as full:
+            state.replicas.stir(replica)  # it resigns, if somebody else may lead
             return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(full))
         except DiskError as error:
             state.fail_storage(error)

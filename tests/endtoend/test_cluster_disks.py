@@ -1,0 +1,57 @@
+"""One of three nodes has trouble with its disk: it steps aside, the others go on, it comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.endtoend.cluster_stage import PARTITIONS, TOPIC, a_stage
+from tests.endtoend.failing_disk import FailingDisk
+from tests.endtoend.small_disk import ClaimedDisk, SmallDisk, mounted_disk
+from tests.support.eventually import eventually
+
+VICTIM = 2
+_IMPATIENT = ("--set", "replica.lag.time.max.ms=3000")
+
+
+def test_a_node_whose_fsync_fails_ends_and_comes_back_whole(tmp_path: Path) -> None:
+    disk = FailingDisk(tmp_path / "disk")
+    with a_stage(tmp_path, environments={VICTIM: disk.environment}) as stage:
+        victim = stage.nodes[VICTIM]
+        with stage.play() as traffic:
+            disk.set("fail", True)
+            eventually(lambda: victim.process.poll() is not None, "the node to end")
+            assert victim.process.returncode == 1
+            assert "the disk failed (" in victim.log.splitlines()[-1]
+            stage.wait_for_other_leader(VICTIM)
+            traffic.wait_for_progress_on_all(PARTITIONS)
+            disk.set("fail", False)
+            stage.restart(VICTIM)
+
+
+@pytest.mark.parametrize("kind", ["mounted", "claimed"])
+def test_a_node_whose_disk_is_full_leads_nothing_and_comes_back_when_there_is_room(
+    tmp_path: Path, kind: str
+) -> None:
+    """Its log of the metadata may be what finds no room: then it ends, and is started again."""
+    failing = FailingDisk(tmp_path / "disk")
+    with mounted_disk(tmp_path / "mounted") as mounted:
+        disk: SmallDisk = ClaimedDisk(tmp_path / "claimed", failing)
+        if mounted is not None and kind == "mounted":
+            disk = mounted
+        with a_stage(
+            tmp_path,
+            *_IMPATIENT,
+            environments={VICTIM: failing.environment},
+            directories={VICTIM: disk.path / "data"},
+        ) as stage:
+            victim = stage.nodes[VICTIM]
+            with stage.play() as traffic:
+                assert any(stage.leader_of(TOPIC, p) == VICTIM for p in range(PARTITIONS))
+                disk.fill()
+                stage.wait_for_other_leader(VICTIM)
+                traffic.wait_for_progress_on_all(PARTITIONS)
+                disk.free()
+                if victim.process.poll() is not None:
+                    assert "No space left on device" in victim.log.splitlines()[-1]
+                    stage.restart(VICTIM)

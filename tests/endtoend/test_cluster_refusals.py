@@ -1,0 +1,73 @@
+"""Nodes that their cluster does not take, and nodes that leave nobody behind: they say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.endtoend.cluster_stage import TOPIC, Stage, a_stage
+from tests.support.eventually import eventually
+
+from tidelog.cli.node_process import NodeProcess
+
+VICTIM = 2
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with a_stage(tmp_path) as running:
+        yield running
+
+
+def test_a_second_node_of_the_same_id_ends_with_one_line_and_disturbs_nobody(
+    stage: Stage, tmp_path: Path
+) -> None:
+    voters = ",".join(f"{node_id}@{node.bootstrap}" for node_id, node in stage.nodes.items())
+    before = _leaders(stage)
+    with stage.play() as traffic:
+        arguments = ("--node-id", str(VICTIM), "--set", f"controller.quorum.voters={voters}")
+        with NodeProcess(tmp_path / "second", *arguments, waits=False) as second:
+            eventually(lambda: second.process.poll() is not None, "the second one to end")
+            assert second.process.returncode == 1
+            said = [line for line in second.log.splitlines() if "living node 2" in line]
+            assert len(said) == 1
+            assert "Traceback" not in second.log
+        traffic.wait_for_progress()
+        assert _leaders(stage) == before
+
+
+def test_a_directory_of_another_cluster_is_not_let_in_and_says_so_once(
+    stage: Stage,
+) -> None:
+    node = stage.nodes[VICTIM]
+    with stage.play() as traffic:
+        assert node.stop() == 0
+        identity = node.data_dir / "cluster-id"
+        ours = identity.read_text()
+        identity.write_text("another\n")
+        stage.restart(VICTIM, waits=False)
+        eventually(lambda: "is not in cluster another" in node.log, "a word about it")
+        traffic.wait_for_progress()
+        assert node.process.poll() is None
+        assert node.stop() == 0
+        addresses = [line.split()[3] for line in node.log.splitlines() if "is not in" in line]
+        assert len(addresses) == len(set(addresses))
+        identity.write_text(ours)
+        stage.restart(VICTIM)
+
+
+def test_the_last_of_them_does_not_wait_for_a_cluster_that_is_gone(stage: Stage) -> None:
+    nodes = list(stage.nodes.values())
+    for node in nodes:
+        assert node.stop() == 0
+    assert "stopping: waits" in nodes[0].log
+    assert "without handing over" not in nodes[0].log
+    assert "no majority of the cluster answers: stops without handing over" in nodes[-1].log
+    with_mark = [node for node in nodes if (node.data_dir / "clean-shutdown").exists()]
+    assert with_mark == nodes
+
+
+def _leaders(stage: Stage) -> list[tuple[int, int]]:
+    partitions = stage.metadata().topics[TOPIC].partitions
+    return sorted((number, one.leader) for number, one in partitions.items())
