@@ -42,7 +42,7 @@ class ClusterMember:
         peers: Peers,
         disk: Disk,
         *,
-        voters: dict[NodeId, Endpoint],
+        known: dict[NodeId, Endpoint],
         incarnation: UUID,
         last_life: LastLife,
     ) -> None:
@@ -51,7 +51,7 @@ class ClusterMember:
         self.journal = journal
         self._peers = peers
         self._disk = disk
-        self._voters = voters
+        self._known = known
         self._noted_epoch = NO_BROKER_EPOCH
         self._decide_from_ms = 0.0
         self.reports: list[str] = []
@@ -59,7 +59,7 @@ class ClusterMember:
         self._office: LeaderEpoch | None = None
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
-        self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
+        self.replication = Replication(state, peers, self.link, endpoint_of=self.broker_endpoint)
         journal.connect(
             endpoint_of=self.endpoint_of,
             answer=state.complete,
@@ -87,10 +87,20 @@ class ClusterMember:
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
-        """A voter's address is in the configuration, any other node's in the metadata."""
-        voter = self._voters.get(node_id)
-        if voter is not None:
-            return voter
+        """For the quorum. The configuration comes first: what the metadata says may be from before
+        all nodes moved. Then it is what a node said of itself, and what others say of it."""
+        known = self._known.get(node_id)
+        if known is not None:
+            return known
+        if node_id == self._config.node_id:
+            return Endpoint(self._config.host, self._config.port)
+        return self._registered(node_id) or self.journal.told_endpoint(node_id)
+
+    def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """For partitions. A node that leads one has registered: that is the newest there is."""
+        return self._registered(node_id) or self.endpoint_of(node_id)
+
+    def _registered(self, node_id: NodeId) -> Endpoint | None:
         node = self._state.image.nodes.get(node_id)
         return None if node is None else Endpoint(node.host, node.port)
 

@@ -24,7 +24,7 @@ from tidelog.metadata.journal import open_metadata_log
 from tidelog.metadata.quorum_log import LogDamaged, MetadataLog
 from tidelog.metadata.vote_file import VoteDamaged, VoteFile
 from tidelog.model.clock import Now
-from tidelog.model.cluster_settings import parse_voters
+from tidelog.model.cluster_settings import parse_bootstrap, parse_voters
 from tidelog.model.ids import Endpoint, NodeId
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import NodeSettings
@@ -52,6 +52,7 @@ def start_member(
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
     voters = parse_voters(config.settings.controller_quorum_voters)
+    bootstrap = parse_bootstrap(config.settings.controller_quorum_bootstrap_servers)
     log = open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
     try:
         metadata_log = MetadataLog(disk, log)
@@ -63,6 +64,7 @@ def start_member(
             random=Random(random.getrandbits(64)),
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
+            bootstrap=tuple(bootstrap),
         )
         journal = QuorumJournal(
             quorum,
@@ -90,7 +92,7 @@ def start_member(
         journal,
         peers,
         disk,
-        voters=voters,
+        known={**voters, **bootstrap},
         incarnation=_draw_uuid(random),
         last_life=last_life,
     )

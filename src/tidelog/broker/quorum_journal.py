@@ -46,6 +46,7 @@ from tidelog.quorum.messages import Request
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
+from tidelog.wire.messages.fetch import FetchResponse, NodeEndpoint
 
 _REQUEST_TIMEOUT_MS = 2_000.0
 
@@ -71,6 +72,8 @@ class QuorumJournal:
         self._applied = quorum.high_watermark
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
+        self._told: dict[NodeId, Endpoint] = {}
+        """Where nodes are, from answers of others: for a replica that knows no voter yet."""
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
@@ -207,7 +210,9 @@ class QuorumJournal:
             if isinstance(effect, SendRequest):
                 self._send(now, effect)
             elif isinstance(effect, SendResponse):
-                self._answer(effect.ticket, answer_of(effect.response, now))
+                response = answer_of(effect.response, now)
+                self._name_leader(response)
+                self._answer(effect.ticket, response)
             elif isinstance(effect, FlushLog):
                 self._want_flush()
             elif isinstance(effect, AnnounceLeader):
@@ -230,10 +235,31 @@ class QuorumJournal:
             version=VERSIONS[type(request)],
             deadline_ms=now.monotonic_ms + _REQUEST_TIMEOUT_MS,
             conversation=Then(
-                lambda then, answer: self._step(then, _received(number, answer)),
+                lambda then, answer: self._answered(then, number, answer),
                 lambda then, reason: self._step(then, RequestFailed(number)),
             ),
         )
+
+    def _answered(self, now: Now, number: int, answer: Any) -> None:
+        for node in getattr(answer, "node_endpoints", ()):
+            self._told[NodeId(node.node_id)] = Endpoint(node.host, node.port)
+        self._step(now, _received(number, answer))
+
+    def _name_leader(self, response: Any) -> None:
+        """Who fetches and does not know where the leader is, reads it in the answer."""
+        if isinstance(response, FetchResponse):
+            leader_id = NodeId(response.responses[0].partitions[0].current_leader.leader_id)
+            endpoint = None if leader_id < 0 else self._endpoint_of(leader_id)
+            if endpoint is not None:
+                row = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)
+                response.node_endpoints = [row]
+
+    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is by the log's own set of voters, or by the word of another node."""
+        voter = self._quorum.voters.get(node_id)
+        if voter is not None and voter.endpoints:
+            return Endpoint(voter.endpoints[0].host, voter.endpoints[0].port)
+        return self._told.get(node_id)
 
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()

@@ -11,7 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from tidelog.cli.cluster_drain import drain
+from tidelog.cli.cluster_elect import elect
+from tidelog.cli.cluster_join import join
 from tidelog.cli.cluster_process import ClusterProcess
+from tidelog.cli.cluster_reassign import reassign
 from tidelog.cli.failure import CommandFailed
 from tidelog.cli.options import AsJson, Bootstrap
 from tidelog.cli.output import add_rows, aside, emit_json, people, plural, table
@@ -94,6 +98,24 @@ def _show_status(
         for row in troubled
     )
     console.print(add_rows(wanting, shown))
+
+
+app.command(
+    epilog="Example: `tidelog cluster reassign`, and with `--yes` for real\n\n"
+    "Three copies of all: `tidelog cluster reassign --replication-factor 3 --yes`\n\n"
+    "One partition: `tidelog cluster reassign --topic orders --partition 0 --replicas 3,1,2 --yes`"
+)(reassign)
+app.command(
+    epilog="Example: `tidelog cluster drain 3 --yes`\n\n"
+    "For good: `tidelog cluster drain 3 --remove --yes`"
+)(drain)
+app.command(epilog="Example: `tidelog cluster elect`, or `tidelog cluster elect --topic orders`")(
+    elect
+)
+app.command(
+    epilog="Example: `tidelog cluster join --bootstrap 127.0.0.1:9092 --data-dir ./node-4 "
+    "--listen 127.0.0.1:9095`"
+)(join)
 
 
 @app.command(epilog="Example: `tidelog cluster up --nodes 3 --listen 127.0.0.1:9092`")

@@ -1,0 +1,210 @@
+"""`tidelog cluster reassign`: partitions to other nodes, shown first, done with --yes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidelog.cli.failure import CommandFailed
+from tidelog.cli.move_plan import Change, as_rows, changes_of, image_of, plan_text, show_plan
+from tidelog.cli.moving import Mover, check_factor
+from tidelog.cli.names import topic_names
+from tidelog.cli.options import AsJson, Bootstrap, Carry
+from tidelog.cli.output import emit_json, people, plural
+from tidelog.client import Admin, Connection
+from tidelog.client.admin import Topic
+from tidelog.client.cluster_admin import ClusterAdmin, ClusterView
+from tidelog.client.connection import DEFAULT_BOOTSTRAP
+from tidelog.client.errors import no_topic
+from tidelog.controller.reassignments import Reassignment, plan_spread
+from tidelog.controller.spreading import plan_factor, plan_leaders
+from tidelog.metadata.image import Image, PartitionState
+from tidelog.model.ids import NodeId, TopicPartition
+
+DRY_RUN = "Nothing has changed: this is what --yes would do."
+
+Throttle = Annotated[
+    float | None,
+    typer.Option(
+        "--throttle",
+        min=0.001,
+        metavar="MB/S",
+        help="Let each node fetch no more than this for new copies, in megabytes a second.",
+    ),
+]
+
+
+def reassign(
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC",
+            help="Only this topic; may be repeated. All, if left out.",
+            autocompletion=topic_names,
+        ),
+    ] = None,
+    partition: Annotated[
+        int | None,
+        typer.Option("--partition", min=0, metavar="P", help="Only this one; with --replicas."),
+    ] = None,
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            "--replicas",
+            metavar="ID,ID,…",
+            help="The nodes that are to have it, the one that is to lead first.",
+        ),
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", min=1, max=1000, metavar="N", help="Copies of each."),
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Take back what is being moved.")
+    ] = False,
+    throttle: Throttle = None,
+    yes: Carry = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Spread partitions evenly over all nodes, or put some where you want them.
+
+    Shows what would move; --yes moves it and waits. Ctrl-C is safe: the cluster goes on, and the
+    same command again waits for the rest.
+    """
+    wanted = _wanted_replicas(replicas)
+    _check_options(topic, partition, wanted, replication_factor, cancel=cancel)
+    admin, cluster = Admin(Connection(bootstrap)), ClusterAdmin(Connection(bootstrap))
+    topics = _chosen(admin.topics(), topic)
+    mover = Mover(admin, cluster)
+    if cancel:
+        _cancel(cluster, mover, topics, yes=yes, as_json=as_json)
+        return
+    view, moves = cluster.view(), cluster.moves()
+    image = image_of(view.nodes.values(), admin.topics(), moves)
+    plan = _plan(image, topics, view, partition, wanted, replication_factor)
+    sizes = {place: size for one in topics for place, size in admin.sizes(one).items()}
+    changes = changes_of(image, plan, sizes)
+    names = [one.name for one in topics]
+    under_way = [place for place in moves if place.topic in names]
+    if yes:
+        mover.wait(under_way)
+        mover.move({change.place: change.new for change in changes}, throttle_mb=throttle)
+        mover.elect_preferred([change.place for change in changes])
+        mover.unthrottle()
+    _tell(changes, under_way, yes=yes, as_json=as_json)
+
+
+def _tell(
+    changes: list[Change], under_way: list[TopicPartition], *, yes: bool, as_json: bool
+) -> None:
+    if as_json:
+        emit_json({"dry_run": not yes, "under_way": len(under_way), "partitions": as_rows(changes)})
+        return
+    show_plan(changes)
+    if under_way:
+        verb = "was being moved before" if yes else "is being moved already"
+        people().print(f"{plural(len(under_way), 'partition')} {verb}.")
+    if not changes:
+        people().print("Everything else is where it should be." if under_way else "All is even.")
+        return
+    people().print(plan_text(changes, is_done=yes))
+    if not yes:
+        people().print(DRY_RUN)
+
+
+def _check_options(
+    topics: list[str] | None,
+    partition: int | None,
+    replicas: tuple[NodeId, ...] | None,
+    factor: int | None,
+    *,
+    cancel: bool,
+) -> None:
+    if partition is not None and (len(topics or []) != 1 or replicas is None):
+        raise typer.BadParameter("--partition needs one --topic and --replicas ID,ID,…")
+    if replicas is not None and not topics:
+        raise typer.BadParameter("--replicas needs --topic: say of which topic")
+    if replicas is not None and factor is not None:
+        raise typer.BadParameter("give --replicas or --replication-factor, not both")
+    if cancel and (replicas is not None or factor is not None):
+        raise typer.BadParameter("--cancel takes back what is being moved: it needs no target")
+
+
+def _wanted_replicas(text: str | None) -> tuple[NodeId, ...] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts) or len(set(parts)) != len(parts):
+        raise typer.BadParameter(
+            f"must be different node ids as 1,2,3: not {text!r}", param_hint="--replicas"
+        )
+    return tuple(NodeId(int(part)) for part in parts)
+
+
+def _chosen(topics: list[Topic], names: list[str] | None) -> list[Topic]:
+    if not names:
+        return topics
+    by_name = {topic.name: topic for topic in topics}
+    for name in names:
+        if name not in by_name:
+            raise no_topic(name)
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _plan(
+    image: Image,
+    topics: list[Topic],
+    view: ClusterView,
+    partition: int | None,
+    replicas: tuple[NodeId, ...] | None,
+    factor: int | None,
+) -> list[Reassignment]:
+    states = [state for topic in topics for state in image.topics[topic.name].partitions]
+    if replicas is not None:
+        for node_id in replicas:
+            if node_id not in view.nodes:
+                raise CommandFailed(f"there is no node {node_id}: see `tidelog cluster status`")
+        topics[0].chosen(partition)
+        return _plan_given(states, partition, replicas)
+    if factor is not None:
+        check_factor(factor, len(image.usable_nodes()))
+        settled = [state for state in states if not state.is_reassigning]
+        return plan_leaders(image, states, plan_factor(image, settled, factor))
+    names = {state.name for state in states}
+    spread = [move for move in plan_spread(image) if move.name in names]
+    return plan_leaders(image, states, spread)
+
+
+def _plan_given(
+    states: list[PartitionState], partition: int | None, replicas: tuple[NodeId, ...]
+) -> list[Reassignment]:
+    return [
+        Reassignment(state.name, replicas)
+        for state in states
+        if partition in (None, state.name.partition) and state.target_replicas != replicas
+    ]
+
+
+def _cancel(
+    cluster: ClusterAdmin, mover: Mover, topics: list[Topic], *, yes: bool, as_json: bool
+) -> None:
+    names = [topic.name for topic in topics]
+    moves = {place: move for place, move in cluster.moves().items() if place.topic in names}
+    if yes:
+        cluster.move(dict.fromkeys(moves))
+        mover.wait(list(moves))
+        mover.unthrottle()
+    if as_json:
+        rows = [{**place._asdict(), "replicas": list(moves[place].replicas)} for place in moves]
+        emit_json({"dry_run": not yes, "cancelled": rows})
+    elif not moves:
+        people().print("Nothing is being moved.")
+    else:
+        done = "taken back" if yes else "would be taken back"
+        people().print(f"{plural(len(moves), 'move')} {done}.")
+        if not yes:
+            people().print(DRY_RUN)
