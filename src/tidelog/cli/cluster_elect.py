@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tidelog.cli.cluster_reassign import OnlyTopics
 from tidelog.cli.failure import CommandFailed
-from tidelog.cli.names import topic_names
 from tidelog.cli.options import AsJson, Bootstrap, Carry
 from tidelog.cli.output import add_rows, aside, emit_json, people, plural, table
 from tidelog.cli.partition_choice import told_once
@@ -30,16 +30,7 @@ _LOSS = (
 
 
 def elect(
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="Only this topic; may be repeated. All, if left out.",
-            autocompletion=topic_names,
-        ),
-    ] = None,
+    topic: OnlyTopics = None,
     unclean: Annotated[
         bool,
         typer.Option("--unclean", help="Where nobody leads, whoever is alive: MAY LOSE RECORDS."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -35,17 +36,31 @@ Throttle = Annotated[
 ]
 
 
+OnlyTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="Only this topic; may be repeated. All, if left out.",
+        autocompletion=topic_names,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line asks for; nothing but topics means an even spread."""
+
+    topics: list[str] | None
+    partition: int | None
+    replicas: tuple[NodeId, ...] | None
+    factor: int | None
+    throttle_mb: float | None = None
+
+
 def reassign(
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC",
-            help="Only this topic; may be repeated. All, if left out.",
-            autocompletion=topic_names,
-        ),
-    ] = None,
+    topic: OnlyTopics = None,
     partition: Annotated[
         int | None,
         typer.Option("--partition", min=0, metavar="P", help="Only this one; with --replicas."),
@@ -75,24 +90,32 @@ def reassign(
     Shows what would move; --yes moves it and waits. Ctrl-C is safe: the cluster goes on, and the
     same command again waits for the rest.
     """
-    wanted = _wanted_replicas(replicas)
-    _check_options(topic, partition, wanted, replication_factor, cancel=cancel)
+    wish = _Wish(topic, partition, _wanted_replicas(replicas), replication_factor, throttle)
+    _check_options(wish, cancel=cancel)
     admin, cluster = Admin(Connection(bootstrap)), ClusterAdmin(Connection(bootstrap))
-    topics = _chosen(admin.topics(), topic)
-    mover = Mover(admin, cluster)
     if cancel:
-        _cancel(cluster, mover, topics, yes=yes, as_json=as_json)
-        return
+        _cancel(admin, cluster, wish, yes=yes, as_json=as_json)
+    else:
+        _reassign(admin, cluster, wish, yes=yes, as_json=as_json)
+
+
+def _reassign(
+    admin: Admin, cluster: ClusterAdmin, wish: _Wish, *, yes: bool, as_json: bool
+) -> None:
+    all_topics = admin.topics()
+    topics = _chosen(all_topics, wish.topics)
     view, moves = cluster.view(), cluster.moves()
-    image = image_of(view.nodes.values(), admin.topics(), moves)
-    plan = _plan(image, topics, view, partition, wanted, replication_factor)
+    image = image_of(view.nodes.values(), all_topics, moves)
+    plan = _plan(image, topics, view, wish)
     sizes = {place: size for one in topics for place, size in admin.sizes(one).items()}
     changes = changes_of(image, plan, sizes)
     names = [one.name for one in topics]
     under_way = [place for place in moves if place.topic in names]
     if yes:
+        mover = Mover(admin, cluster)
         mover.wait(under_way)
-        mover.move({change.place: change.new for change in changes}, throttle_mb=throttle)
+        targets = {change.place: change.new for change in changes}
+        mover.move(targets, throttle_mb=wish.throttle_mb)
         mover.elect_preferred([change.place for change in changes])
         mover.unthrottle()
     _tell(changes, under_way, yes=yes, as_json=as_json)
@@ -116,21 +139,14 @@ def _tell(
         people().print(DRY_RUN)
 
 
-def _check_options(
-    topics: list[str] | None,
-    partition: int | None,
-    replicas: tuple[NodeId, ...] | None,
-    factor: int | None,
-    *,
-    cancel: bool,
-) -> None:
-    if partition is not None and (len(topics or []) != 1 or replicas is None):
+def _check_options(wish: _Wish, *, cancel: bool) -> None:
+    if wish.partition is not None and (len(wish.topics or []) != 1 or wish.replicas is None):
         raise typer.BadParameter("--partition needs one --topic and --replicas ID,ID,…")
-    if replicas is not None and not topics:
-        raise typer.BadParameter("--replicas needs --topic: say of which topic")
-    if replicas is not None and factor is not None:
+    if wish.replicas is not None and len(wish.topics or []) != 1:
+        raise typer.BadParameter("--replicas needs one --topic: say of which")
+    if wish.replicas is not None and wish.factor is not None:
         raise typer.BadParameter("give --replicas or --replication-factor, not both")
-    if cancel and (replicas is not None or factor is not None):
+    if cancel and (wish.replicas is not None or wish.factor is not None):
         raise typer.BadParameter("--cancel takes back what is being moved: it needs no target")
 
 
@@ -155,25 +171,18 @@ def _chosen(topics: list[Topic], names: list[str] | None) -> list[Topic]:
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
-def _plan(
-    image: Image,
-    topics: list[Topic],
-    view: ClusterView,
-    partition: int | None,
-    replicas: tuple[NodeId, ...] | None,
-    factor: int | None,
-) -> list[Reassignment]:
+def _plan(image: Image, topics: list[Topic], view: ClusterView, wish: _Wish) -> list[Reassignment]:
     states = [state for topic in topics for state in image.topics[topic.name].partitions]
-    if replicas is not None:
-        for node_id in replicas:
+    if wish.replicas is not None:
+        for node_id in wish.replicas:
             if node_id not in view.nodes:
                 raise CommandFailed(f"there is no node {node_id}: see `tidelog cluster status`")
-        topics[0].chosen(partition)
-        return _plan_given(states, partition, replicas)
-    if factor is not None:
-        check_factor(factor, len(image.usable_nodes()))
+        topics[0].chosen(wish.partition)
+        return _plan_given(states, wish.partition, wish.replicas)
+    if wish.factor is not None:
+        check_factor(wish.factor, len(image.usable_nodes()))
         settled = [state for state in states if not state.is_reassigning]
-        return plan_leaders(image, states, plan_factor(image, settled, factor))
+        return plan_leaders(image, states, plan_factor(image, settled, wish.factor))
     names = {state.name for state in states}
     spread = [move for move in plan_spread(image) if move.name in names]
     return plan_leaders(image, states, spread)
@@ -189,10 +198,9 @@ def _plan_given(
     ]
 
 
-def _cancel(
-    cluster: ClusterAdmin, mover: Mover, topics: list[Topic], *, yes: bool, as_json: bool
-) -> None:
-    names = [topic.name for topic in topics]
+def _cancel(admin: Admin, cluster: ClusterAdmin, wish: _Wish, *, yes: bool, as_json: bool) -> None:
+    names = [topic.name for topic in _chosen(admin.topics(), wish.topics)]
+    mover = Mover(admin, cluster)
     moves = {place: move for place, move in cluster.moves().items() if place.topic in names}
     if yes:
         cluster.move(dict.fromkeys(moves))

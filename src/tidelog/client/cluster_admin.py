@@ -23,7 +23,7 @@ from tidelog.wire.messages import add_raft_voter, alter_partition_reassignments,
 from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest
 from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
-from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from tidelog.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tidelog.wire.messages.describe_quorum import (
     DescribedPartitionData,
     DescribeQuorumRequest,
@@ -137,19 +137,22 @@ class ClusterAdmin:
         answer = self._ask_leader(DescribeQuorumRequest(topics=[topic]), _described_error)
         return _quorum_view(answer.topics[0].partitions[0])
 
-    def lags(self) -> dict[int, dict[TopicPartition, int]]:
+    def lags(self, topic: str, partitions: Sequence[int]) -> dict[int, dict[TopicPartition, int]]:
         """Of each node that answers: how many records each of its copies lacks."""
+        request = DescribeLogDirsRequest(
+            topics=[DescribableLogDirTopic(topic=topic, partitions=list(partitions))]
+        )
         return {
             node.node_id: lags
             for node in self.view().nodes.values()
-            if not node.is_fenced and (lags := self._lags_of(node)) is not None
+            if not node.is_fenced and (lags := self._lags_of(node, request)) is not None
         }
 
-    def _lags_of(self, node: ClusterNode) -> dict[TopicPartition, int] | None:
+    def _lags_of(
+        self, node: ClusterNode, request: DescribeLogDirsRequest
+    ) -> dict[TopicPartition, int] | None:
         try:
-            answer = direct.ask(
-                self._connection, (node.host, node.port), DescribeLogDirsRequest(topics=None)
-            )
+            answer = direct.ask(self._connection, (node.host, node.port), request)
         except ClientError:
             return None
         return {

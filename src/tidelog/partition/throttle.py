@@ -17,8 +17,8 @@ from tidelog.model.ids import NodeId
 
 UNLIMITED = 2**63 - 1
 ALL = "*"
-_LEAST_BYTES = 4096
-"""A smaller fetch would cost more in requests than it saves."""
+_FETCHES_PER_SECOND = 10
+"""With less of the budget it is not worth asking: at this pace all of it is used."""
 
 
 class Throttle:
@@ -44,18 +44,22 @@ class Throttle:
             self._balance = min(self._balance, float(rate))
 
     @property
+    def _least(self) -> float:
+        return self.rate / _FETCHES_PER_SECOND
+
+    @property
     def ready_ms(self) -> float:
         """From when on something may be asked for."""
-        if not self.is_on or self._balance > 0:
+        if not self.is_on or self._balance >= self._least:
             return -inf
-        return self._at_ms + (1 - self._balance) * 1000 / self.rate
+        return self._at_ms + (self._least - self._balance) * 1000 / self.rate
 
     def reserve(self, now_ms: float, most_bytes: int) -> int:
         """How much to ask for, at most `most_bytes`; to be settled with the answer."""
         if not self.is_on:
             return most_bytes
         self._fill(now_ms)
-        reserved = min(most_bytes, max(int(self._balance), _LEAST_BYTES))
+        reserved = min(most_bytes, max(1, int(self._balance)))
         self._balance -= reserved
         return reserved
 
