@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,15 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
 from tests.support.command_line import CommandLine
 from tests.support.eventually import PATIENCE_S, eventually
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 
 from tidelog.cli.cluster_process import ClusterProcess
 from tidelog.cli.node_process import NodeProcess
-from tidelog.client import Admin
+from tidelog.client import Admin, Producer
 from tidelog.client.cluster_admin import ClusterAdmin
+from tidelog.model.ids import TopicPartition
 
 TOPIC = "orders"
 PARTITIONS = 3
@@ -54,7 +58,7 @@ def is_whole(bootstrap: str, copies: int) -> bool:
 
 def commit_offsets(bootstrap: str, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers"})
-    rows = [TopicPartition(TOPIC, number, offset) for number in range(PARTITIONS)]
+    rows = [Position(TOPIC, number, offset) for number in range(PARTITIONS)]
     consumer.commit(offsets=rows, asynchronous=False)
     consumer.close()
 
@@ -169,3 +173,42 @@ def test_leaders_go_home_and_copies_that_lag_are_named(
     assert again.output == "Every partition has the leader it should have.\n"
     document = tidelog("topic", "describe", TOPIC, "--json", *at).json
     assert [row["lag"] for row in document["partitions"]] == [{"1": 0, "2": 0, "3": 0}] * 3
+
+
+def test_a_move_is_left_alone_slowed_down_taken_back_and_done(
+    tidelog: CommandLine, stack: ExitStack, tmp_path: Path
+) -> None:
+    cluster = stack.enter_context(ClusterProcess(tmp_path, count=3))
+    at = ("--bootstrap", cluster.bootstrap)
+    admin, watching = Admin(cluster.bootstrap), ClusterAdmin(cluster.bootstrap)
+    admin.create_topic(TOPIC, partitions=1, replication_factor=1)
+    with Producer(cluster.bootstrap) as producer:
+        for _ in range(20):  # batches of 50 kB: the first one alone takes the copy most of a minute
+            for _ in range(100):
+                producer.send(TOPIC, os.urandom(500))
+            producer.flush()
+    (old,) = admin.topic(TOPIC).partitions[0].replicas
+    new = old % 3 + 1
+    move = ("cluster", "reassign", "--topic", TOPIC, "--partition", "0", "--replicas", str(new))
+    slowly = subprocess.Popen(
+        [sys.executable, "-m", "tidelog", *move, "--throttle", "0.001", "--yes", *at],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    eventually(watching.moves, "a move under way")
+    eventually(lambda: tidelog("cluster", "status", *at).output.count("is being moved"), "a move")
+    slowly.send_signal(signal.SIGINT)
+    _, errors = slowly.communicate(timeout=PATIENCE_S)
+    assert slowly.returncode == 130
+    assert "the cluster goes on moving" in errors
+    assert list(watching.moves()) == [TopicPartition(TOPIC, 0)]
+    behind = tidelog("topic", "describe", TOPIC, *at).output
+    assert f"{new}: " in behind
+    taken_back = tidelog("cluster", "reassign", "--cancel", "--yes", *at)
+    assert (taken_back.code, taken_back.output) == (0, "1 move taken back.\n")
+    eventually(lambda: admin.topic(TOPIC).partitions[0].replicas == (old,), "the old place")
+    assert not admin.settings(TOPIC)["follower.replication.throttled.replicas"].is_own
+    assert tidelog(*move, "--yes", *at).code == 0
+    eventually(lambda: admin.topic(TOPIC).partitions[0].replicas == (new,), "the new place")
+    places = admin.topic(TOPIC).topic_partitions
+    assert [span.records for span in admin.offsets(places).values()] == [2000]

@@ -73,9 +73,7 @@ def start_member(
             records_per_snapshot=config.settings.metadata_log_max_records_between_snapshots,
         )
     except (LogDamaged, VoteDamaged, DecodeError) as damaged:
-        raise StartRefused(
-            f"{damaged}; empty the data directory, and the node gets all of it from the others"
-        ) from None
+        raise StartRefused(f"{damaged}; {_remedy(config.node_id, voters)}") from None
     replicas = _replicas(config, disk, last_life, safeguards)
     state = BrokerState(
         config,
@@ -98,6 +96,16 @@ def start_member(
     )
     state.cluster = member
     return state, member
+
+
+def _remedy(node_id: NodeId, voters: dict[NodeId, Endpoint]) -> str:
+    """A node that its configuration knows alone may have no others to get anything from."""
+    if list(voters) == [node_id]:
+        return (
+            f"restore {METADATA_DIRECTORY}/ from a copy; if other voters have joined since, empty "
+            "the data directory instead, and let the node join them again"
+        )
+    return "empty the data directory, and the node gets all of it from the others"
 
 
 def _replicas(

@@ -59,9 +59,8 @@ def drain(
     mover = Mover(admin, cluster)
     if yes:
         _hand_over(mover, cluster, image, NodeId(node))
-        mover.wait(leaving)
-        mover.move({change.place: change.new for change in changes}, throttle_mb=throttle)
-        mover.unthrottle()
+        targets = {change.place: change.new for change in changes}
+        mover.move(targets, under_way=leaving, throttle_mb=throttle)
         if remove:
             _remove(cluster, node)
     if as_json:

@@ -113,11 +113,9 @@ def _reassign(
     under_way = [place for place in moves if place.topic in names]
     if yes:
         mover = Mover(admin, cluster)
-        mover.wait(under_way)
         targets = {change.place: change.new for change in changes}
-        mover.move(targets, throttle_mb=wish.throttle_mb)
-        mover.elect_preferred([change.place for change in changes])
-        mover.unthrottle()
+        mover.move(targets, under_way=under_way, throttle_mb=wish.throttle_mb)
+        mover.elect_preferred(list(targets))
     _tell(changes, under_way, yes=yes, as_json=as_json)
 
 

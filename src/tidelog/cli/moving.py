@@ -16,6 +16,7 @@ from tidelog.client import Admin, ClientError
 from tidelog.client.cluster_admin import THROTTLED_FOLLOWERS, ClusterAdmin
 from tidelog.client.errors import NoBroker
 from tidelog.model.ids import TopicPartition
+from tidelog.model.replica_settings import FOLLOWER_RATE
 
 Targets = Mapping[TopicPartition, Sequence[int]]
 
@@ -24,6 +25,7 @@ _SILENCE_S = 60.0
 """For how long a cluster that does not answer is asked again: a node may have died meanwhile."""
 
 ALL = "*"
+_RECORDED = "dynamic default broker config"
 BYTES_PER_MB = 1_000_000
 
 
@@ -34,14 +36,21 @@ class Mover:
         self._admin = admin
         self._cluster = cluster
 
-    def move(self, targets: Targets, *, throttle_mb: float | None = None) -> None:
-        """Until every partition is where it is to be."""
-        if not targets:
-            return
+    def move(
+        self,
+        targets: Targets,
+        *,
+        under_way: Sequence[TopicPartition] = (),
+        throttle_mb: float | None = None,
+    ) -> None:
+        """Until every partition is where it is to be, and those that were on their way before. The
+        throttle holds for both."""
         if throttle_mb is not None:
-            self._throttle({place.topic for place in targets}, throttle_mb)
-        self._cluster.move(targets)
-        self.wait(list(targets))
+            self._throttle({place.topic for place in (*targets, *under_way)}, throttle_mb)
+        self.wait(under_way)
+        if targets:
+            self._cluster.move(targets)
+            self.wait(list(targets))
         self.unthrottle()
 
     def wait(self, places: Sequence[TopicPartition]) -> None:
@@ -76,8 +85,11 @@ class Mover:
             self._admin.alter_settings(topic, {THROTTLED_FOLLOWERS: ALL})
 
     def unthrottle(self) -> None:
-        """Take away what `--throttle` has set, if nothing is being moved any more."""
-        if self._cluster.moves():
+        """Take away what `--throttle` has set, if nothing is being moved any more: the rate last,
+        so that whoever comes after a Ctrl-C still sees that there is something to do."""
+        node_id = next(node.node_id for node in self._cluster.view().nodes.values())
+        rate = self._admin.node_settings(node_id).get(FOLLOWER_RATE)
+        if rate is None or rate.source != _RECORDED or self._cluster.moves():
             return
         for topic in self._admin.topics():
             try:

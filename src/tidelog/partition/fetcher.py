@@ -98,8 +98,10 @@ class Fetcher:
         due = [
             follower
             for key, follower in self._followers.items()
-            if self._ready_at(follower) <= now_ms and busy.get(key) is not follower
+            if follower.ready_ms <= now_ms and busy.get(key) is not follower
         ]
+        if self._throttle.is_on:
+            due = [follower for follower in due if self._ready_at(follower) <= now_ms]
         self._waits_for_flush = not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
             return None
@@ -230,11 +232,16 @@ class Fetcher:
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
+        ready_at = self._ready_at if self._throttle.is_on else _ready_ms
         waiting = [
-            self._ready_at(follower)
+            ready_at(follower)
             for key, follower in self._followers.items()
             if self._busy.get(key) is not follower
         ]
         if waiting and None in self._lanes and not self._waits_for_flush:
             deadlines.append(max(min(waiting), self._ready_ms))
         return min((at for at in deadlines if at != -inf), default=None)
+
+
+def _ready_ms(follower: Follower) -> float:
+    return follower.ready_ms
