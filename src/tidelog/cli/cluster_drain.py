@@ -9,7 +9,15 @@ import typer
 
 from tidelog.cli.cluster_reassign import DRY_RUN, Throttle
 from tidelog.cli.failure import CommandFailed
-from tidelog.cli.move_plan import Change, as_rows, changes_of, image_of, plan_text, show_plan
+from tidelog.cli.move_plan import (
+    Change,
+    as_rows,
+    changes_of,
+    image_of,
+    leaderless_of,
+    plan_text,
+    show_plan,
+)
 from tidelog.cli.moving import Mover
 from tidelog.cli.options import AsJson, Bootstrap, Carry
 from tidelog.cli.output import aside, emit_json, people, plural
@@ -17,7 +25,7 @@ from tidelog.cli.partition_choice import places_text
 from tidelog.client import Admin, Connection
 from tidelog.client.cluster_admin import ClusterAdmin
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
-from tidelog.controller.reassignments import plan_drain
+from tidelog.controller.reassignments import Reassignment, plan_drain
 from tidelog.metadata.image import Image
 from tidelog.model.ids import NodeId, TopicPartition
 
@@ -47,12 +55,7 @@ def drain(
     topics = admin.topics()
     image = image_of(view.nodes.values(), topics, moves)
     plan, stuck = plan_drain(image, NodeId(node))
-    if stuck:
-        raise CommandFailed(
-            f"node {node} can't be drained: every other node that is up has a copy of "
-            f"{places_text(stuck)} already. Add a node, or keep fewer copies with "
-            "`tidelog cluster reassign --replication-factor N`"
-        )
+    _check_movable(node, image, plan, stuck)
     sizes = {place: size for one in topics for place, size in admin.sizes(one).items()}
     changes = changes_of(image, plan, sizes)
     leaving = [place for place, move in moves.items() if node in move.removing]
@@ -91,6 +94,25 @@ def _check_known(node: int, cluster: ClusterAdmin, *, is_registered: bool) -> No
     """A node that was unregistered may still have its vote: then there is something left to do."""
     if not is_registered and node not in cluster.quorum().voters:
         raise CommandFailed(f"there is no node {node}: see `tidelog cluster status`")
+
+
+def _check_movable(
+    node: int, image: Image, plan: list[Reassignment], stuck: list[TopicPartition]
+) -> None:
+    if stuck:
+        raise CommandFailed(
+            f"node {node} can't be drained: every other node that is up has a copy of "
+            f"{places_text(stuck)} already. Add a node, or keep fewer copies with "
+            "`tidelog cluster reassign --replication-factor N`"
+        )
+    leaderless = leaderless_of(image)
+    lost = [move.name for move in plan if move.name in leaderless]
+    if lost:
+        raise CommandFailed(
+            f"node {node} can't be drained: nobody leads {places_text(lost)}, so nobody can copy "
+            "it. Start the nodes that have it; if they are lost, delete it or see "
+            "`tidelog cluster elect --unclean`"
+        )
 
 
 def _hand_over(mover: Mover, cluster: ClusterAdmin, image: Image, node: NodeId) -> None:

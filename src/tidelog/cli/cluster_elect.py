@@ -128,7 +128,7 @@ def _check_names(topics: list[Topic], names: list[str] | None) -> None:
 
 def _error(code: ErrorCode) -> str | None:
     fine = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
-    return None if code in fine else f"{code.explanation} ({code.name})"
+    return None if code in fine else code.explanation
 
 
 def _show(rows: list[dict[str, Any]], *, is_done: bool) -> None:
@@ -138,7 +138,7 @@ def _show(rows: list[dict[str, Any]], *, is_done: bool) -> None:
         return
     places = [TopicPartition(row["topic"], row["partition"]) for row in rows]
     shown = (
-        (*cells, _name(row["leader"]), "→", _name(row["new_leader"]), row["error"] or "")
+        (*cells, _name(row["leader"]), "→", _new_name(row), row["error"] or "")
         for cells, row in zip(told_once(places), rows, strict=True)
     )
     console.print(add_rows(table("~Topic", "#Partition", "#Leader", "", "#New", "~Error"), shown))
@@ -151,7 +151,11 @@ def _show(rows: list[dict[str, Any]], *, is_done: bool) -> None:
         console.print("Nothing has changed: this is what --yes would do.")
 
 
-def _name(leader: int | None) -> str:
-    if leader is None:
-        return "?"
+def _new_name(row: dict[str, Any]) -> str:
+    if row["error"] is not None:
+        return "-"
+    return "?" if row["new_leader"] is None else _name(row["new_leader"])
+
+
+def _name(leader: int) -> str:
     return "none" if leader == NOBODY else str(leader)

@@ -8,11 +8,20 @@ from typing import Annotated
 import typer
 
 from tidelog.cli.failure import CommandFailed
-from tidelog.cli.move_plan import Change, as_rows, changes_of, image_of, plan_text, show_plan
+from tidelog.cli.move_plan import (
+    Change,
+    as_rows,
+    changes_of,
+    image_of,
+    leaderless_of,
+    plan_text,
+    show_plan,
+)
 from tidelog.cli.moving import Mover, check_factor
 from tidelog.cli.names import topic_names
 from tidelog.cli.options import AsJson, Bootstrap, Carry
-from tidelog.cli.output import emit_json, people, plural
+from tidelog.cli.output import aside, emit_json, people, plural
+from tidelog.cli.partition_choice import places_text
 from tidelog.client import Admin, Connection
 from tidelog.client.admin import Topic
 from tidelog.client.cluster_admin import ClusterAdmin, ClusterView
@@ -106,7 +115,16 @@ def _reassign(
     topics = _chosen(all_topics, wish.topics)
     view, moves = cluster.view(), cluster.moves()
     image = image_of(view.nodes.values(), all_topics, moves)
-    plan = _plan(image, topics, view, wish)
+    leaderless = leaderless_of(image)
+    wanted = _plan(image, topics, view, wish)
+    plan = [move for move in wanted if move.name not in leaderless]
+    if len(plan) < len(wanted):
+        left_out = places_text(move.name for move in wanted if move.name in leaderless)
+        aside().print(
+            f"left out, since nobody leads it and so nobody can copy it: {left_out}",
+            style="yellow",
+            soft_wrap=True,
+        )
     sizes = {place: size for one in topics for place, size in admin.sizes(one).items()}
     changes = changes_of(image, plan, sizes)
     names = [one.name for one in topics]

@@ -16,6 +16,8 @@ from tidelog.model.ids import TopicPartition
 
 Placed = dict[TopicPartition, Partition]
 
+_PATIENCE_S = 2.0
+
 NOBODY = QuorumView(-1, -1, -1, {}, {})
 """While the voters have no leader."""
 
@@ -54,8 +56,9 @@ def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
 
 
 def _quorum(cluster: ClusterAdmin) -> QuorumView:
+    """Who looks wants an answer soon, also while there is no leader to ask."""
     try:
-        return cluster.quorum()
+        return cluster.quorum(patience_s=_PATIENCE_S)
     except ClientError:
         return NOBODY
 
@@ -77,7 +80,7 @@ def _node_row(node: ClusterNode, quorum: QuorumView, placed: Placed) -> dict[str
         "rack": node.rack,
         "is_fenced": node.is_fenced,
         "is_controller": node_id == quorum.leader,
-        "is_voter": node_id in quorum.voters,
+        "is_voter": None if quorum is NOBODY else node_id in quorum.voters,
         "metadata_lag": None if replica is None or node.is_fenced else replica.lag,
         "leads": sum(partition.leader == node_id for partition in placed.values()),
         "keeps": sum(node_id in partition.replicas for partition in placed.values()),
@@ -124,6 +127,8 @@ def _show_nodes(rows: list[dict[str, Any]]) -> None:
 def _part(row: dict[str, Any]) -> str:
     if row["is_controller"]:
         return "leader"
+    if row["is_voter"] is None:
+        return "?"
     return "voter" if row["is_voter"] else "observer"
 
 

@@ -15,7 +15,7 @@ from tidelog.client.cluster_admin import ClusterNode, Move
 from tidelog.controller.reassignments import Reassignment
 from tidelog.metadata.image import Image
 from tidelog.metadata.records import MetadataRecord, NodeRecord, PartitionRecord, TopicRecord
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import NO_LEADER, TopicPartition
 
 _SHOWN = 40
 """Rows of a plan that a person reads; the rest is counted."""
@@ -73,6 +73,11 @@ def image_of(
             )
     image, _ = Image().replay(records)
     return image
+
+
+def leaderless_of(image: Image) -> list[TopicPartition]:
+    """Partitions that nobody can copy at the moment."""
+    return [state.name for state in image.partitions() if state.leader == NO_LEADER]
 
 
 def changes_of(

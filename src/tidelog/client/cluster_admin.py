@@ -8,7 +8,7 @@ the voters is asked of the quorum's leader, who is looked for first.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -129,12 +129,14 @@ class ClusterAdmin:
         }
         return ClusterView(answer.cluster_id, answer.controller_id, nodes)
 
-    def quorum(self) -> QuorumView:
-        """As its leader knows it."""
+    def quorum(self, *, patience_s: float | None = None) -> QuorumView:
+        """As its leader knows it; that there is one is waited for, if need be."""
         topic = TopicData(
             topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
         )
-        answer = self._ask_leader(DescribeQuorumRequest(topics=[topic]), _described_error)
+        answer = self._ask_leader(
+            DescribeQuorumRequest(topics=[topic]), _described_error, patience_s=patience_s
+        )
         return _quorum_view(answer.topics[0].partitions[0])
 
     def lags(self, topic: str, partitions: Sequence[int]) -> dict[int, dict[TopicPartition, int]]:
@@ -264,10 +266,19 @@ class ClusterAdmin:
         if answer.error_code is not ErrorCode.BROKER_ID_NOT_REGISTERED:
             _check(answer.error_code, answer.error_message)
 
-    def _ask_leader(self, request: Any, error_of: Any, *, extra_s: float = 0.0) -> Any:
-        """Asked again while an election is under way."""
-        patient = replace(self._connection, timeout_s=self._connection.timeout_s + extra_s)
-        deadline = time.monotonic() + self._connection.timeout_s
+    def _ask_leader(
+        self,
+        request: Any,
+        error_of: Callable[[Any], ErrorCode],
+        *,
+        extra_s: float = 0.0,
+        patience_s: float | None = None,
+    ) -> Any:
+        """Asked again while an election is under way. `extra_s`: how long the answer may take
+        beyond what is usual."""
+        timeout_s = self._connection.timeout_s
+        patient = replace(self._connection, timeout_s=timeout_s + extra_s)
+        deadline = time.monotonic() + (timeout_s if patience_s is None else patience_s)
         while True:
             view = self.view()
             leader = view.nodes.get(view.controller)
