@@ -87,14 +87,19 @@ class ClusterMember:
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
-        """For the quorum. The configuration comes first: what the metadata says may be from before
-        all nodes moved. Then it is what a node said of itself, and what others say of it."""
+        """For the quorum. The configuration comes first, then what answers say of the leader: what
+        the metadata says here may be from before a node moved, and without the leader it stays."""
         known = self._known.get(node_id)
         if known is not None:
             return known
         if node_id == self._config.node_id:
             return Endpoint(self._config.host, self._config.port)
-        return self._registered(node_id) or self.journal.told_endpoint(node_id)
+        journal = self.journal
+        return (
+            journal.told_endpoint(node_id)
+            or self._registered(node_id)
+            or journal.voter_endpoint(node_id)
+        )
 
     def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """For partitions. A node that leads one has registered: that is the newest there is."""

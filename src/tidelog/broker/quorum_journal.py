@@ -46,9 +46,13 @@ from tidelog.quorum.messages import Request
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
-from tidelog.wire.messages.fetch import FetchResponse, NodeEndpoint
+from tidelog.wire.messages import fetch, vote
 
 _REQUEST_TIMEOUT_MS = 2_000.0
+_ENDPOINT_ROWS: dict[type, Callable[..., Any]] = {
+    fetch.FetchResponse: fetch.NodeEndpoint,
+    vote.VoteResponse: vote.NodeEndpoint,
+}
 
 
 class QuorumJournal:
@@ -211,7 +215,7 @@ class QuorumJournal:
                 self._send(now, effect)
             elif isinstance(effect, SendResponse):
                 response = answer_of(effect.response, now)
-                self._name_leader(response)
+                self._name_leader(response, getattr(effect.response, "leader_id", None))
                 self._answer(effect.ticket, response)
             elif isinstance(effect, FlushLog):
                 self._want_flush()
@@ -245,21 +249,25 @@ class QuorumJournal:
             self._told[NodeId(node.node_id)] = Endpoint(node.host, node.port)
         self._step(now, _received(number, answer))
 
-    def _name_leader(self, response: Any) -> None:
-        """Who fetches and does not know where the leader is, reads it in the answer."""
-        if isinstance(response, FetchResponse):
-            leader_id = NodeId(response.responses[0].partitions[0].current_leader.leader_id)
-            endpoint = None if leader_id < 0 else self._endpoint_of(leader_id)
-            if endpoint is not None:
-                row = NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)
-                response.node_endpoints = [row]
+    def _name_leader(self, response: Any, leader_id: NodeId | None) -> None:
+        """Who fetches, or asks for votes, and does not know where the leader is reads it in the
+        answer."""
+        row = _ENDPOINT_ROWS.get(type(response))
+        endpoint = None if row is None or leader_id is None else self._endpoint_of(leader_id)
+        if row is not None and endpoint is not None:
+            named = row(node_id=leader_id, host=endpoint.host, port=endpoint.port)
+            response.node_endpoints = [named]
 
     def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """Where a node is by the log's own set of voters, or by the word of another node."""
-        voter = self._quorum.voters.get(node_id)
-        if voter is not None and voter.endpoints:
-            return Endpoint(voter.endpoints[0].host, voter.endpoints[0].port)
+        """Where a leader is by the word of another node, or its own."""
         return self._told.get(node_id)
+
+    def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is by the log's own set of voters."""
+        voter = self._quorum.voters.get(node_id)
+        if voter is None or not voter.endpoints:
+            return None
+        return Endpoint(voter.endpoints[0].host, voter.endpoints[0].port)
 
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()
