@@ -14,7 +14,7 @@ help: ## list the targets
 
 setup: .make/setup ## create .venv with everything in it
 
-demo: .make/setup java ## see it work: orders through a kill -9, then through Spark
+demo: .make/setup java ## see it work: a kill -9, a failover of three nodes, a pipeline on Spark
 	@$(BIN)/tidelog demo
 
 serve: .make/setup ## run a node on 127.0.0.1:9092, data in ./data

@@ -20,6 +20,13 @@ def test_the_log_part_comes_through_a_kill(tidelog: CommandLine) -> None:
     assert "2,000 orders in, the same out: none lost, none twice" in told.output
 
 
+def test_the_cluster_part_loses_its_leader_and_no_order(tidelog: CommandLine) -> None:
+    told = tidelog("demo", "cluster")
+    assert told.code == 0, told.errors
+    assert "kill -9 of node" in told.output
+    assert "0 lost, 0 doubled" in told.output
+
+
 @pytest.mark.xdist_group("spark")
 def test_the_pipeline_part_counts_every_order_once(tmp_path: Path) -> None:
     chart = tmp_path / "chart.png"

@@ -43,7 +43,7 @@ class ClusterMember:
         peers: Peers,
         disk: Disk,
         *,
-        voters: dict[NodeId, Endpoint],
+        known: dict[NodeId, Endpoint],
         incarnation: UUID,
         last_life: LastLife,
     ) -> None:
@@ -52,7 +52,7 @@ class ClusterMember:
         self.journal = journal
         self._peers = peers
         self._disk = disk
-        self._voters = voters
+        self._known = known
         self._noted_epoch = NO_BROKER_EPOCH
         self._cluster_id = last_life.cluster_id
         self._decide_from_ms = 0.0
@@ -63,7 +63,7 @@ class ClusterMember:
         """The last other node that was the controller."""
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
-        self.replication = Replication(state, peers, self.link, endpoint_of=self.endpoint_of)
+        self.replication = Replication(state, peers, self.link, endpoint_of=self.broker_endpoint)
         journal.connect(
             endpoint_of=self.endpoint_of,
             answer=state.complete,
@@ -97,10 +97,25 @@ class ClusterMember:
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
-        """A voter's address is in the configuration, any other node's in the metadata."""
-        voter = self._voters.get(node_id)
-        if voter is not None:
-            return voter
+        """For the quorum. The configuration comes first, then what answers say of the leader: what
+        the metadata says here may be from before a node moved, and without the leader it stays."""
+        known = self._known.get(node_id)
+        if known is not None:
+            return known
+        if node_id == self._config.node_id:
+            return Endpoint(self._config.host, self._config.port)
+        journal = self.journal
+        return (
+            journal.told_endpoint(node_id)
+            or self._registered(node_id)
+            or journal.voter_endpoint(node_id)
+        )
+
+    def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """For partitions. A node that leads one has registered: that is the newest there is."""
+        return self._registered(node_id) or self.endpoint_of(node_id)
+
+    def _registered(self, node_id: NodeId) -> Endpoint | None:
         node = self._state.image.nodes.get(node_id)
         return None if node is None else Endpoint(node.host, node.port)
 

@@ -24,7 +24,7 @@ from tidelog.metadata.journal import open_metadata_log
 from tidelog.metadata.quorum_log import LogDamaged, MetadataLog
 from tidelog.metadata.vote_file import VoteDamaged, VoteFile
 from tidelog.model.clock import Now
-from tidelog.model.cluster_settings import parse_voters
+from tidelog.model.cluster_settings import parse_bootstrap, parse_voters
 from tidelog.model.ids import Endpoint, NodeId
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import NodeSettings
@@ -52,6 +52,7 @@ def start_member(
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
     voters = parse_voters(config.settings.controller_quorum_voters)
+    bootstrap = parse_bootstrap(config.settings.controller_quorum_bootstrap_servers)
     log = open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
     try:
         metadata_log = MetadataLog(disk, log)
@@ -64,6 +65,7 @@ def start_member(
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
             cluster_id=last_life.cluster_id or None,
+            bootstrap=tuple(bootstrap),
         )
         journal = QuorumJournal(
             quorum,
@@ -72,9 +74,7 @@ def start_member(
             records_per_snapshot=config.settings.metadata_log_max_records_between_snapshots,
         )
     except (LogDamaged, VoteDamaged, DecodeError) as damaged:
-        raise StartRefused(
-            f"{damaged}; empty the data directory, and the node gets all of it from the others"
-        ) from None
+        raise StartRefused(f"{damaged}; {_remedy(config.node_id, voters)}") from None
     replicas = _replicas(config, disk, last_life, safeguards)
     state = BrokerState(
         config,
@@ -91,12 +91,22 @@ def start_member(
         journal,
         peers,
         disk,
-        voters=voters,
+        known={**voters, **bootstrap},
         incarnation=_draw_uuid(random),
         last_life=last_life,
     )
     state.cluster = member
     return state, member
+
+
+def _remedy(node_id: NodeId, voters: dict[NodeId, Endpoint]) -> str:
+    """A node that its configuration knows alone may have no others to get anything from."""
+    if list(voters) == [node_id]:
+        return (
+            f"restore {METADATA_DIRECTORY}/ from a copy; if other voters have joined since, empty "
+            "the data directory instead, and let the node join them again"
+        )
+    return "empty the data directory, and the node gets all of it from the others"
 
 
 def _replicas(

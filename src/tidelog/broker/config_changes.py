@@ -1,6 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs share: changes to resources, decided one by one.
 
-Settings of a topic change while it runs. Those of a node are given at its start and stay.
+Settings of a topic change while it runs. Those of a node are given at its start and stay, but for
+a few that are changed for all nodes alike (`controller.configs.LIVE_NODE_SETTINGS`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tidelog.model.ids import Offset
 
 TOPIC = 2
 BROKER = 4
+ALL_NODES = ""
 _COMMIT_TIMEOUT_MS = 30_000
 
 
@@ -86,13 +88,16 @@ def _alter_one(
 ) -> tuple[ConfigOutcome, Offset | None]:
     if resource.refusal is not None:
         return resource.refusal, None
-    if resource.resource_type != TOPIC:
+    if resource.resource_type == BROKER and resource.name == ALL_NODES:
+        decision = state.controller.alter_cluster(resource.changes)
+    elif resource.resource_type == TOPIC:
+        decision = state.controller.alter_topic(
+            resource.name, resource.changes, defaults=topic_default_texts(state.config)
+        )
+    else:
         what = "a node's settings are" if resource.resource_type == BROKER else "this is"
         message = f"{what} not changed by clients: give them to `tidelog serve --set`"
         return ConfigOutcome(ErrorCode.INVALID_REQUEST, message), None
-    decision = state.controller.alter_topic(
-        resource.name, resource.changes, defaults=topic_default_texts(state.config)
-    )
     if validate_only or not decision.records:
         return decision.response, None
     offset = state.commit(decision, call.now)

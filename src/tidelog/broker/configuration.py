@@ -24,4 +24,7 @@ class NodeConfig:
     @property
     def is_member(self) -> bool:
         """Of a cluster; else the node is alone, and its own controller."""
-        return bool(self.settings.controller_quorum_voters)
+        settings = self.settings
+        return bool(
+            settings.controller_quorum_voters or settings.controller_quorum_bootstrap_servers
+        )

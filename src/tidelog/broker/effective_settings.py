@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from tidelog.broker.configuration import NodeConfig
@@ -14,6 +14,7 @@ class Source(IntEnum):
     """The numbers are the protocol's: `config_source` of DescribeConfigs."""
 
     TOPIC = 1
+    CLUSTER = 3
     NODE = 4
     DEFAULT = 5
 
@@ -43,9 +44,16 @@ def topic_effective(config: NodeConfig, configs: Mapping[str, str | None]) -> li
     ]
 
 
-def node_effective(config: NodeConfig) -> list[Effective]:
-    """Every setting of the node; those of topics are what its topics have unless they say."""
-    return [_effective(setting, config, None) for setting in SETTINGS]
+def node_effective(config: NodeConfig, recorded: Mapping[str, str]) -> list[Effective]:
+    """Every setting of the node; those of topics are what its topics have unless they say.
+    `recorded` are those that were changed for all nodes while they ran."""
+    rows = [_effective(setting, config, None) for setting in SETTINGS]
+    return [
+        replace(row, values=((Source.CLUSTER, recorded[row.setting.name]), *row.values))
+        if row.setting.name in recorded
+        else row
+        for row in rows
+    ]
 
 
 def topic_default_texts(config: NodeConfig) -> dict[str, str]:

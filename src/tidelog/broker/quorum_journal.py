@@ -46,8 +46,13 @@ from tidelog.quorum.messages import Request
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
+from tidelog.wire.messages import fetch, vote
 
 _REQUEST_TIMEOUT_MS = 2_000.0
+_ENDPOINT_ROWS: dict[type, Callable[..., Any]] = {
+    fetch.FetchResponse: fetch.NodeEndpoint,
+    vote.VoteResponse: vote.NodeEndpoint,
+}
 
 
 class QuorumJournal:
@@ -71,6 +76,8 @@ class QuorumJournal:
         self._applied = quorum.high_watermark
         self._since_snapshot = 0
         self._restored: Image | None = self._restore()
+        self._told: dict[NodeId, Endpoint] = {}
+        """Where nodes are, from answers of others: for a replica that knows no voter yet."""
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
@@ -218,7 +225,9 @@ class QuorumJournal:
             if isinstance(effect, SendRequest):
                 self._send(now, effect)
             elif isinstance(effect, SendResponse):
-                self._answer(effect.ticket, answer_of(effect.response, now))
+                response = answer_of(effect.response, now)
+                self._name_leader(response, getattr(effect.response, "leader_id", None))
+                self._answer(effect.ticket, response)
             elif isinstance(effect, FlushLog):
                 self._want_flush()
             elif isinstance(effect, AnnounceLeader):
@@ -247,11 +256,33 @@ class QuorumJournal:
         )
 
     def _answered(self, now: Now, number: int, endpoint: Endpoint, answer: Any) -> None:
+        for node in getattr(answer, "node_endpoints", ()):
+            self._told[NodeId(node.node_id)] = Endpoint(node.host, node.port)
         event = _received(number, answer)
         error = event.response.error if isinstance(event, ResponseReceived) else ErrorCode.NONE
         if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             self.stranger = endpoint
         self._step(now, event)
+
+    def _name_leader(self, response: Any, leader_id: NodeId | None) -> None:
+        """Who fetches, or asks for votes, and does not know where the leader is reads it in the
+        answer."""
+        row = _ENDPOINT_ROWS.get(type(response))
+        endpoint = None if row is None or leader_id is None else self._endpoint_of(leader_id)
+        if row is not None and endpoint is not None:
+            named = row(node_id=leader_id, host=endpoint.host, port=endpoint.port)
+            response.node_endpoints = [named]
+
+    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a leader is by the word of another node, or its own."""
+        return self._told.get(node_id)
+
+    def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is by the log's own set of voters."""
+        voter = self._quorum.voters.get(node_id)
+        if voter is None or not voter.endpoints:
+            return None
+        return Endpoint(voter.endpoints[0].host, voter.endpoints[0].port)
 
     def _restore(self) -> Image | None:
         state = self._quorum.restored_state()

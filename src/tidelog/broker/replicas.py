@@ -30,6 +30,7 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
+from tidelog.model.replica_settings import FOLLOWER_RATE
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import NodeSettings, TopicSettings, Value, parse_settings
 from tidelog.model.settings import topic_settings as resolved_settings
@@ -52,6 +53,7 @@ def replication_settings(settings: NodeSettings) -> ReplicationSettings:
         fetch_response_max_bytes=settings.replica_fetch_response_max_bytes,
         fetch_wait_max_ms=settings.replica_fetch_wait_max_ms,
         fetch_backoff_ms=settings.replica_fetch_backoff_ms,
+        throttled_rate=settings.follower_replication_throttled_rate,
         selects_by_rack=settings.replica_selector == "rack",
     )
 
@@ -90,7 +92,7 @@ class Replicas:
     def settings_of(self, topic: TopicState) -> TopicSettings:
         """The topic's own; else what the cluster has recorded for all nodes, so that leader and
         controller agree on how many must be in sync; else what this node was given."""
-        defaults = {**self._topic_defaults, **parse_settings(self.image.defaults, "topic")}
+        defaults = {**self._topic_defaults, **parse_settings(self.image.defaults, "node")}
         return resolved_settings(defaults, parse_settings(topic.configs, "topic"))
 
     # --- following the image ------------------------------------------------------------------
@@ -148,6 +150,9 @@ class Replicas:
         self.image = image
         self.membership.nodes = image.nodes
         self._now_ms = now_ms
+        rate = image.defaults.get(FOLLOWER_RATE)
+        own_rate = self.membership.settings.throttled_rate
+        self.membership.throttle.limit(own_rate if rate is None else int(rate), now_ms)
 
     def _is_kept(self, state: PartitionState) -> bool:
         return self.membership.node_id in state.replicas

@@ -17,7 +17,9 @@ from tidelog.log.disk import Disk, DiskFull
 from tidelog.metadata.image import Image, Listener
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
+from tidelog.metadata.vote_file import FILE as VOTE_FILE
 from tidelog.model.clock import Now
+from tidelog.model.cluster_settings import BOOTSTRAP_SERVERS, VOTERS
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
 from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import setting_named
@@ -37,6 +39,11 @@ def recover(
     safeguards: frozenset[Safeguard],
 ) -> tuple[BrokerState, list[str]]:
     """The state as the disk has it, and what the operator should know."""
+    if disk.exists(f"{METADATA_DIRECTORY}/{VOTE_FILE}"):
+        raise StartRefused(
+            "the data directory is that of a member of a cluster: start it as before, with "
+            f"{VOTERS} or {BOOTSTRAP_SERVERS}"
+        )
     is_clean = take_clean_mark(disk)
     disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)

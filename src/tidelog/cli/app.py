@@ -29,8 +29,8 @@ class Noun(NamedTuple):
 
 NOUNS = (
     Noun("serve", "Start a node.", "Run"),
-    Noun("cluster", "Run a local cluster of nodes, and look at any.", "Run"),
-    Noun("demo", "See it work: orders through a kill -9, then through Spark.", "Run"),
+    Noun("cluster", "Run a cluster of nodes: start, join, move, drain, look.", "Run"),
+    Noun("demo", "See it work: a kill -9, a failover, a pipeline on Spark.", "Run"),
     Noun("topic", "Create, list, describe, alter and delete topics.", "Use"),
     Noun("produce", "Send records from lines, a file or a generator.", "Use"),
     Noun("consume", "Read records from anywhere in a topic, or as a group.", "Use"),

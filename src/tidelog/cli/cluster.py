@@ -1,4 +1,6 @@
-"""`tidelog cluster up|status`: a cluster of real processes on this machine, and a look at any."""
+"""`tidelog cluster up|status|join|reassign|drain|elect`: run a cluster, and look after any.
+
+Here is `up`, a cluster of real processes on this machine; the others have files of their own."""
 
 from __future__ import annotations
 
@@ -7,17 +9,19 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from tidelog.cli.cluster_drain import drain
+from tidelog.cli.cluster_elect import elect
+from tidelog.cli.cluster_join import join
 from tidelog.cli.cluster_process import ClusterProcess
+from tidelog.cli.cluster_reassign import reassign
+from tidelog.cli.cluster_status import status
 from tidelog.cli.failure import CommandFailed
-from tidelog.cli.options import AsJson, Bootstrap
-from tidelog.cli.output import add_rows, aside, emit_json, people, plural, table
+from tidelog.cli.output import aside
 from tidelog.cli.serve import UsageError, address
-from tidelog.client import Admin, Connection
-from tidelog.client.connection import DEFAULT_BOOTSTRAP
 
 app = typer.Typer(
     help="Run a local cluster, and look after any.",
@@ -36,64 +40,23 @@ def cluster() -> None:
     """Run a local cluster, and look after any."""
 
 
-@app.command(epilog="Example: `tidelog cluster status --bootstrap 127.0.0.1:9092`")
-def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show the nodes, what each leads and keeps, and what is not as it should be."""
-    admin = Admin(Connection(bootstrap))
-    found = admin.cluster()
-    partitions = [
-        (topic.name, partition) for topic in admin.topics() for partition in topic.partitions
-    ]
-    troubled = [
-        {
-            "topic": name,
-            "partition": partition.number,
-            "leader": partition.leader,
-            "replicas": list(partition.replicas),
-            "in_sync": list(partition.in_sync),
-        }
-        for name, partition in partitions
-        if partition.leader < 0 or len(partition.in_sync) < len(partition.replicas)
-    ]
-    rows = [
-        {
-            "node": node_id,
-            "address": address,
-            "is_controller": node_id == found.controller,
-            "leads": sum(partition.leader == node_id for _, partition in partitions),
-            "keeps": sum(node_id in partition.replicas for _, partition in partitions),
-        }
-        for node_id, address in found.nodes.items()
-    ]
-    if as_json:
-        emit_json({"nodes": rows, "partitions": len(partitions), "troubled": troubled})
-    else:
-        _show_status(rows, len(partitions), troubled)
-
-
-def _show_status(
-    rows: list[dict[str, Any]], partitions: int, troubled: list[dict[str, Any]]
-) -> None:
-    console = people()
-    made = table("#Node", "Address", "Controller", "#Leads", "#Keeps")
-    console.print(add_rows(made, [row.values() for row in rows]))
-    console.print()
-    if not troubled:
-        console.print(f"{plural(partitions, 'partition')}, all with a leader and all in sync")
-        return
-    console.print(f"{len(troubled):,} of {plural(partitions, 'partition')} not as they should be:")
-    wanting = table("~Topic", "#Partition", "#Leader", "~Replicas", "~In sync")
-    shown = (
-        (
-            row["topic"],
-            row["partition"],
-            row["leader"] if row["leader"] >= 0 else "none",
-            ",".join(map(str, row["replicas"])),
-            ",".join(map(str, row["in_sync"])),
-        )
-        for row in troubled
-    )
-    console.print(add_rows(wanting, shown))
+app.command(epilog="Example: `tidelog cluster status --bootstrap 127.0.0.1:9092`")(status)
+app.command(
+    epilog="Example: `tidelog cluster reassign`, and with `--yes` for real\n\n"
+    "Three copies of all: `tidelog cluster reassign --replication-factor 3 --yes`\n\n"
+    "One partition: `tidelog cluster reassign --topic orders --partition 0 --replicas 3,1,2 --yes`"
+)(reassign)
+app.command(
+    epilog="Example: `tidelog cluster drain 3 --yes`\n\n"
+    "For good: `tidelog cluster drain 3 --remove --yes`"
+)(drain)
+app.command(epilog="Example: `tidelog cluster elect`, or `tidelog cluster elect --topic orders`")(
+    elect
+)
+app.command(
+    epilog="Example: `tidelog cluster join --bootstrap 127.0.0.1:9092 --data-dir ./node-4 "
+    "--listen 127.0.0.1:9095`"
+)(join)
 
 
 @app.command(epilog="Example: `tidelog cluster up --nodes 3 --listen 127.0.0.1:9092`")

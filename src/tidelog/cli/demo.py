@@ -1,6 +1,7 @@
 """`tidelog demo`: the main job end to end, on a real node, checked by itself.
 
-Two parts. `log`: orders stream through a node that is killed with -9, and every one is there once.
+Three parts. `log`: orders stream through a node that is killed with -9, and every one is there
+once. `cluster`: of three nodes the one that leads is killed, and another goes on.
 `pipeline`: orders, some of them late, twice or broken, go through Spark: a pipeline, an archive, a
 query over archive and live tail. Each adds up what it finds and fails if a sum is wrong.
 """
@@ -13,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import demo_log
+from tidelog.cli import demo_cluster, demo_log
 from tidelog.cli.demo_story import Story
 
 app = typer.Typer(rich_markup_mode="markdown")
@@ -26,13 +27,14 @@ class Part(StrEnum):
 
     ALL = "all"
     LOG = "log"
+    CLUSTER = "cluster"
     PIPELINE = "pipeline"
 
 
 @app.command(epilog="Example: `tidelog demo`, or `tidelog demo log --orders 100000`")
 def demo(
     part: Annotated[
-        Part, typer.Argument(metavar="[all|log|pipeline]", help="Both parts, or one.")
+        Part, typer.Argument(metavar="[all|log|cluster|pipeline]", help="All parts, or one.")
     ] = Part.ALL,
     orders: Annotated[
         int, typer.Option("--orders", "-n", min=10, metavar="N", help="How many, for the log.")
@@ -41,16 +43,25 @@ def demo(
         Path, typer.Option(metavar="FILE", help="Where the pipeline's chart goes.")
     ] = DEFAULT_CHART,
 ) -> None:
-    """See it work: orders through a kill -9, then through a pipeline on Spark.
+    """See it work: orders through a kill -9, a failover, and a pipeline on Spark.
 
     Uses ports of its own and temporary directories, and leaves nothing behind but the chart.
     """
     story = Story()
-    if part is not Part.PIPELINE:
-        demo_log.run(orders, story)
-    if part is Part.ALL:
-        story.console.print()
-    if part is not Part.LOG:
-        from tidelog.cli import demo_pipeline
+    parts = {
+        Part.LOG: lambda: demo_log.run(orders, story),
+        Part.CLUSTER: lambda: demo_cluster.run(story),
+        Part.PIPELINE: lambda: _show_pipeline(chart, story),
+    }
+    chosen = parts if part is Part.ALL else (part,)
+    for number, each in enumerate(chosen):
+        if number:
+            story.console.print()
+        parts[each]()
 
-        demo_pipeline.run(chart, story)
+
+def _show_pipeline(chart: Path, story: Story) -> None:
+    """Spark is imported only for it."""
+    from tidelog.cli import demo_pipeline
+
+    demo_pipeline.run(chart, story)

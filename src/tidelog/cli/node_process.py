@@ -27,7 +27,7 @@ class NodeFailed(CommandFailed):
 
 
 class NodeProcess:
-    """One `tidelog serve`. Kept and ended by its process id, never by its name."""
+    """One `tidelog serve`, or `cluster join`. Kept and ended by its process id, never by name."""
 
     def __init__(
         self,
@@ -35,11 +35,14 @@ class NodeProcess:
         *arguments: str,
         listen: str = "127.0.0.1:0",
         waits: bool = True,
+        command: tuple[str, ...] = ("serve",),
     ) -> None:
-        """Without `waits` the node may not be ready yet: `wait_ready` says when. A node of a
-        cluster is ready only together with others."""
+        """`command` is what starts it: `serve`, or `cluster join`. Without `waits` the node may not
+        be ready yet: `wait_ready` says when. A node of a cluster is ready only together with
+        others."""
         self.data_dir = data_dir
         self.host, self.port = "", 0
+        self._command = command
         self._arguments = arguments
         self._listen = listen
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
@@ -98,9 +101,16 @@ class NodeProcess:
         self._log.close()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tidelog", "serve", "--data-dir", str(self.data_dir)]
+        program = [sys.executable, "-m", "tidelog", *self._command]
         return subprocess.Popen(
-            [*command, "--listen", self._listen, *self._arguments],
+            [
+                *program,
+                "--data-dir",
+                str(self.data_dir),
+                "--listen",
+                self._listen,
+                *self._arguments,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -47,6 +47,9 @@ _DEFAULTS: Mapping[str, Any] = {
     "http": "off",
     "node-id": 1,
 }
+KEPT_CONFIG = "tidelog.toml"
+"""The configuration file that a data directory brings along."""
+
 ANYWHERE = ("0.0.0.0", "::")
 """Addresses to listen on that nobody can connect to: clients are sent to the host's name."""
 
@@ -89,11 +92,13 @@ def parse_options(arguments: list[str]) -> ServeOptions:
     from_file = _read_config(given.pop("config"))
     file_settings = _flattened(from_file.pop("settings", {}))
     command_settings = dict(_pair(text) for text in given.pop("set"))
-    values = {
-        **_DEFAULTS,
+    said = {
         **from_file,
         **{name.replace("_", "-"): value for name, value in given.items() if value is not None},
     }
+    kept = _read_kept(Path(said.get("data-dir", _DEFAULTS["data-dir"])))
+    kept_settings = _flattened(kept.pop("settings", {}))
+    values = {**_DEFAULTS, **kept, **said}
     if values["http"] != "off":
         raise UsageError("--http is not in this release: leave it out, or say --http off")
     host, port = address(values["listen"], name="--listen")
@@ -102,7 +107,7 @@ def parse_options(arguments: list[str]) -> ServeOptions:
         host=host,
         port=port,
         node_id=_node_id(values["node-id"]),
-        settings=_settings({**file_settings, **command_settings}),
+        settings=_settings({**kept_settings, **file_settings, **command_settings}),
         advertised=values["advertise"] or (socket.gethostname() if host in ANYWHERE else None),
     )
 
@@ -139,6 +144,14 @@ def parser() -> argparse.ArgumentParser:
         help="a setting, by Kafka's name; may be repeated",
     )
     return made
+
+
+def _read_kept(data_dir: Path) -> dict[str, Any]:
+    """What `tidelog cluster join` has left in the data directory. Everything else wins over it."""
+    path = data_dir / KEPT_CONFIG
+    kept = _read_config(path) if path.exists() else {}
+    kept.pop("data-dir", None)
+    return kept
 
 
 def _read_config(path: Path | None) -> dict[str, Any]:

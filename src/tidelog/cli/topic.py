@@ -16,6 +16,7 @@ from tidelog.cli.output import add_rows, emit_json, people, plural, table
 from tidelog.cli.topic_view import as_document, show_topic
 from tidelog.client import Admin, Connection
 from tidelog.client.admin import BROKER_DEFAULT
+from tidelog.client.cluster_admin import ClusterAdmin
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
 
 app = typer.Typer(
@@ -112,19 +113,22 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
 def describe(
     topic: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
 ) -> None:
-    """Show a topic: its partitions, their offsets and sizes, and all its settings.
+    """Show a topic: its partitions, where they are, their offsets and sizes, and its settings.
 
-    Settings of the topic's own come first. `tidelog config list` explains them.
+    "Behind" says which copies lack records, and how many. Settings of the topic's own come first;
+    `tidelog config list` explains them.
     """
     admin = Admin(Connection(bootstrap))
     found = admin.topic(topic)
     offsets = admin.offsets(found.topic_partitions)
     sizes = admin.sizes(found)
     settings = admin.settings(topic)
+    numbers = [partition.number for partition in found.partitions]
+    lags = ClusterAdmin(Connection(bootstrap)).lags(topic, numbers)
     if as_json:
-        emit_json(as_document(found, offsets, sizes=sizes, settings=settings))
+        emit_json(as_document(found, offsets, sizes=sizes, lags=lags, settings=settings))
     else:
-        show_topic(found, offsets, sizes=sizes, settings=settings)
+        show_topic(found, offsets, sizes=sizes, lags=lags, settings=settings)
 
 
 @app.command(

@@ -14,8 +14,12 @@ Spans = Mapping[TopicPartition, Offsets]
 Sizes = Mapping[TopicPartition, int]
 
 
+Lags = Mapping[int, Mapping[TopicPartition, int]]
+"""By node: what each of its copies lacks. A node that is not there has no row."""
+
+
 def show_topic(
-    topic: Topic, offsets: Spans, *, sizes: Sizes, settings: Mapping[str, TopicSetting]
+    topic: Topic, offsets: Spans, *, sizes: Sizes, lags: Lags, settings: Mapping[str, TopicSetting]
 ) -> None:
     """A line that says it all, the partitions, the settings."""
     console = people()
@@ -28,13 +32,13 @@ def show_topic(
     console.print(f"{topic.name}: {', '.join(parts)}")
     console.print()
     has_copies = topic.replication_factor > 1
-    copies = ["~Replicas", "~In sync"] if has_copies else []
+    copies = ["~Replicas", "~In sync", "~Behind"] if has_copies else []
     made = table("#Partition", "#Leader", *copies, "#Start", "#End", "#Records", "#Size")
     rows = (
         (
             partition.number,
             partition.leader if partition.leader >= 0 else "none",
-            *([_listed(partition.replicas), _listed(partition.in_sync)] if has_copies else []),
+            *(_copies(place, partition, lags) if has_copies else ()),
             *offsets[place],
             offsets[place].records,
             size_text(sizes[place]) if place in sizes else None,
@@ -46,8 +50,22 @@ def show_topic(
     print_values(settings)
 
 
+def _copies(place: TopicPartition, partition: Partition, lags: Lags) -> tuple[str, str, str]:
+    """Who has it, who has all of it, and what the others lack."""
+    behind = [
+        f"{node_id}: {'away' if lag is None else f'{lag:,}'}"
+        for node_id, lag in _lag_of_each(place, partition, lags).items()
+        if lag != 0
+    ]
+    return _listed(partition.replicas), _listed(partition.in_sync), ", ".join(behind) or "-"
+
+
+def _lag_of_each(place: TopicPartition, partition: Partition, lags: Lags) -> dict[int, int | None]:
+    return {node_id: lags.get(node_id, {}).get(place) for node_id in partition.replicas}
+
+
 def as_document(
-    topic: Topic, offsets: Spans, *, sizes: Sizes, settings: Mapping[str, TopicSetting]
+    topic: Topic, offsets: Spans, *, sizes: Sizes, lags: Lags, settings: Mapping[str, TopicSetting]
 ) -> dict[str, Any]:
     """All of it, for programs."""
     return {
@@ -58,6 +76,10 @@ def as_document(
                 "leader": partition.leader,
                 "replicas": list(partition.replicas),
                 "in_sync": list(partition.in_sync),
+                "lag": {
+                    str(node_id): lag
+                    for node_id, lag in _lag_of_each(place, partition, lags).items()
+                },
                 "start_offset": offsets[place].start,
                 "end_offset": offsets[place].end,
                 "records": offsets[place].records,

@@ -54,7 +54,7 @@ def partition_sizes(
         DescribableLogDirTopic(topic=topic, partitions=numbers)
         for topic, numbers in _by_topic(partitions).items()
     ]
-    answer = _ask(connection, address, DescribeLogDirsRequest(topics=topics))
+    answer = ask(connection, address, DescribeLogDirsRequest(topics=topics))
     return {
         TopicPartition(topic.name, row.partition_index): row.partition_size
         for directory in answer.results
@@ -114,7 +114,7 @@ def _ask_coordinator(connection: Connection, group: str, request: Any) -> Any:
     while True:
         code, address = _coordinator(connection, group)
         if code is ErrorCode.NONE:
-            answer = _ask(connection, address, request)
+            answer = ask(connection, address, request)
             if answer.error_code not in _NOT_READY:
                 return answer
         elif code not in _NOT_READY:
@@ -128,7 +128,7 @@ def _coordinator(connection: Connection, group: str) -> tuple[ErrorCode, Address
     request = FindCoordinatorRequest(key=group, coordinator_keys=[group])
     for address in connection.addresses():
         try:
-            answer = _ask(connection, address, request)
+            answer = ask(connection, address, request)
         except NoBroker:
             continue
         row = answer.coordinators[0] if answer.coordinators else answer
@@ -136,7 +136,18 @@ def _coordinator(connection: Connection, group: str) -> tuple[ErrorCode, Address
     raise no_broker(connection.bootstrap)
 
 
-def _ask(connection: Connection, address: Address, request: Any) -> Any:
+def ask_any(connection: Connection, request: Any) -> Any:
+    """Whoever of the bootstrap addresses answers first; any node hands on what is not for it."""
+    for address in connection.addresses():
+        try:
+            return ask(connection, address, request)
+        except NoBroker:
+            continue
+    raise no_broker(connection.bootstrap)
+
+
+def ask(connection: Connection, address: Address, request: Any) -> Any:
+    """One question to the node at `address`, in the newest version both know."""
     try:
         with socket.create_connection(address, timeout=connection.timeout_s) as line:
             served = _exchange(line, ApiVersionsRequest(), version=0).api_keys

@@ -16,12 +16,15 @@ from tidelog.metadata.image import Image, TopicState
 from tidelog.metadata.records import ConfigRecord, MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TOPIC_ID
+from tidelog.model.replica_settings import FOLLOWER_RATE
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import InvalidSetting, setting_named
 
 ELECTION_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "flush.policy")
 """What every node must see alike, also where a topic says nothing: the active controller's
 defaults are recorded, and hold for all nodes. (The flush policy says what a crash may cost.)"""
+
+LIVE_NODE_SETTINGS = (FOLLOWER_RATE,)
 
 
 class Operation(IntEnum):
@@ -100,6 +103,27 @@ def decide_defaults(
         after, _ = image.replay(records)
         records += plan_elections(after, after.partitions(), safeguards=safeguards)
     return Decision(records, None)
+
+
+def decide_alter_cluster(image: Image, changes: Sequence[ConfigChange]) -> Decision[ConfigOutcome]:
+    """Settings of all nodes alike that change while they run. All changes or none."""
+    records: list[ConfigRecord] = []
+    try:
+        for change in changes:
+            if change.name not in LIVE_NODE_SETTINGS:
+                raise InvalidSetting(
+                    f"{change.name} is not changed by clients: give it to `tidelog serve --set`"
+                )
+            value = None if change.operation is Operation.DELETE else change.value
+            if value is not None:
+                setting_named(change.name, "node").parse(value)
+            records.append(ConfigRecord(topic_id=NO_TOPIC_ID, name=change.name, value=value))
+    except InvalidSetting as wrong:
+        return Decision([], ConfigOutcome(ErrorCode.INVALID_CONFIG, str(wrong)))
+    changed: list[MetadataRecord] = [
+        record for record in records if image.defaults.get(record.name) != record.value
+    ]
+    return Decision(changed, ConfigOutcome())
 
 
 def replace_all(topic: TopicState, values: Mapping[str, str | None]) -> list[ConfigChange]:

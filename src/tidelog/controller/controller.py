@@ -17,6 +17,7 @@ from random import Random
 from tidelog.controller.configs import (
     ConfigChange,
     ConfigOutcome,
+    decide_alter_cluster,
     decide_alter_topic,
     decide_defaults,
 )
@@ -220,6 +221,9 @@ class Controller:
         return decide_alter_topic(
             self._image, name, changes, defaults=defaults, safeguards=self._safeguards
         )
+
+    def alter_cluster(self, changes: Sequence[ConfigChange]) -> Decision[ConfigOutcome]:
+        return decide_alter_cluster(self._image, changes)
 
     def delete_topics(
         self, targets: Sequence[tuple[str | None, TopicId]]

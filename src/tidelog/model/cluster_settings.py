@@ -6,6 +6,7 @@ from tidelog.model.ids import Endpoint, NodeId
 from tidelog.model.setting import INT32_MAX, InvalidSetting, Setting
 
 VOTERS = "controller.quorum.voters"
+BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
 
 CLUSTER_SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -14,6 +15,14 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "",
         doc="The nodes that agree on the cluster's metadata, as ID@HOST:PORT separated by commas; "
         "the same on all of them. Empty: this node is alone.",
+    ),
+    Setting(
+        BOOTSTRAP_SERVERS,
+        "node",
+        "",
+        doc="Nodes of an existing cluster, as HOST:PORT separated by commas, of whom this node "
+        "learns who agrees on the metadata; `tidelog cluster join` sets it. Empty: the voters are "
+        "those of controller.quorum.voters.",
     ),
     Setting(
         "controller.quorum.election.timeout.ms",
@@ -93,6 +102,16 @@ def parse_voters(text: str) -> dict[NodeId, Endpoint]:
             raise InvalidSetting(f"{VOTERS}: node {node_id} is named twice")
         voters[node_id] = parse_endpoint(address, name=VOTERS)
     return voters
+
+
+def parse_bootstrap(text: str) -> dict[NodeId, Endpoint]:
+    """`host:9092,other:9092`. Which nodes these are is not known yet: they get ids that no node
+    has, -2 and below."""
+    parts = filter(None, (part.strip() for part in text.split(",")))
+    return {
+        NodeId(-2 - index): parse_endpoint(part, name=BOOTSTRAP_SERVERS)
+        for index, part in enumerate(parts)
+    }
 
 
 def parse_endpoint(text: str, *, name: str) -> Endpoint:

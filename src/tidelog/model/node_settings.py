@@ -325,6 +325,7 @@ class NodeSettings:
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
     controller_quorum_voters: str
+    controller_quorum_bootstrap_servers: str
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
     metadata_log_max_records_between_snapshots: int
@@ -336,4 +337,5 @@ class NodeSettings:
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
     replica_fetch_backoff_ms: int
+    follower_replication_throttled_rate: int
     replica_selector: str

@@ -3,7 +3,9 @@ late."""
 
 from __future__ import annotations
 
-from tidelog.model.setting import INT32_MAX, Setting
+from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
+
+FOLLOWER_RATE = "follower.replication.throttled.rate"
 
 REPLICA_SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -41,6 +43,18 @@ REPLICA_SETTINGS: tuple[Setting, ...] = (
         high=INT32_MAX,
         unit="ms",
         doc="How long a follower waits after a fetch that failed.",
+    ),
+    Setting(
+        FOLLOWER_RATE,
+        "node",
+        INT64_MAX,
+        low=1,
+        high=INT64_MAX,
+        unit="bytes",
+        live=True,
+        doc="Bytes a second a node fetches at most for copies in the making that their topic's "
+        "follower.replication.throttled.replicas names. Changed for all nodes while they run, by "
+        "`tidelog cluster reassign --throttle`.",
     ),
     Setting(
         "replica.selector",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,8 @@ class InvalidSetting(ValueError):
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A row. `low`/`high` bound numbers, `choices` strings; with `is_list` several of them may be
-    given, separated by commas. `live`: a change works at once, without a restart."""
+    given, separated by commas; `pattern` is what each must match. `live`: a change works at once,
+    without a restart."""
 
     name: str
     scope: Scope
@@ -31,6 +33,7 @@ class Setting:
     high: float | None = None
     choices: tuple[str, ...] = ()
     is_list: bool = False
+    pattern: str = ""
     live: bool = False
 
     def parse(self, text: str) -> Value:
@@ -57,6 +60,8 @@ class Setting:
 
     def _parse_text(self, text: str) -> str:
         given = [part.strip() for part in text.split(",")] if self.is_list else [text]
+        if self.pattern:
+            self._check_pattern(given)
         for part in given:
             if self.choices and part not in self.choices:
                 raise InvalidSetting(
@@ -64,6 +69,11 @@ class Setting:
                     f"{', '.join(self.choices)}: not {part!r}"
                 )
         return ",".join(given)
+
+    def _check_pattern(self, given: list[str]) -> None:
+        for part in given:
+            if not re.fullmatch(self.pattern, part):
+                raise InvalidSetting(f"{self.name} can't be {part!r}: {self.doc}")
 
     def _parse_bool(self, text: str) -> bool:
         if text.lower() not in ("true", "false"):

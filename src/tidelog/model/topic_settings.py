@@ -189,6 +189,16 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         doc="Where no replica is left that has every committed record, one that may lack some is "
         "elected: the partition is available again, and acknowledged records may be lost.",
     ),
+    Setting(
+        "follower.replication.throttled.replicas",
+        "topic",
+        "",
+        is_list=True,
+        live=True,
+        pattern=r"\*|\d+:\d+|",
+        doc="Copies in the making that keep to follower.replication.throttled.rate, as "
+        "PARTITION:NODE separated by commas, or * for all. Copies that are in sync never wait.",
+    ),
 )
 
 
@@ -214,6 +224,7 @@ class TopicSettings:
     delete_retention_ms: int
     min_insync_replicas: int
     unclean_leader_election_enable: bool
+    follower_replication_throttled_replicas: str
 
     @property
     def is_deleted(self) -> bool:

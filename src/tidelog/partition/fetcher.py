@@ -15,7 +15,7 @@ remember anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic,
 
 _NO_SESSION_EPOCH = -1
 
+
+_BYTES = (bytes, bytearray, memoryview)
 
 LANES = 2
 """Requests to one node that may be under way together."""
@@ -50,6 +52,8 @@ class _Asked:
     number: int
     partitions: dict[PartitionKey, tuple[Follower, Offset]]
     timeout_ms: float
+    reserved: dict[PartitionKey, int] = field(default_factory=dict)
+    """Bytes of the throttle's budget, for those that are throttled."""
 
 
 class Fetched(NamedTuple):
@@ -65,6 +69,7 @@ class Fetcher:
     def __init__(self, source: NodeId, membership: Membership) -> None:
         self.source = source
         self._membership = membership
+        self._throttle = membership.throttle
         self._followers: dict[PartitionKey, Follower] = {}
         self._lanes: list[_Asked | None] = [None] * LANES
         self._number = 0
@@ -95,19 +100,27 @@ class Fetcher:
             for follower in self._followers.values()
             if not follower.is_asked_for and follower.ready_ms <= now_ms
         ]
+        if self._throttle.is_on:
+            due = [follower for follower in due if self._ready_at(follower) <= now_ms]
         self._waits_for_flush = bool(due) and not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
             self._are_all_asked_for = all(f.is_asked_for for f in self._followers.values())
             return None
         topics: dict[TopicId, FetchTopic] = {}
         partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
+        reserved: dict[PartitionKey, int] = {}
         for follower in due:
+            if self._is_held_back(follower) and self._throttle.ready_ms > now_ms:
+                continue  # another has taken the rest of the budget just now
             topic = topics.get(follower.key.topic_id)
             if topic is None:
                 topic = topics[follower.key.topic_id] = FetchTopic(
                     topic=follower.name.topic, topic_id=follower.key.topic_id, partitions=[]
                 )
             fetch = follower.fetch()
+            if self._is_held_back(follower):
+                size = self._throttle.reserve(now_ms, fetch.partition_max_bytes)
+                fetch.partition_max_bytes = reserved[follower.key] = size
             topic.partitions.append(fetch)
             partitions[follower.key] = (follower, Offset(fetch.fetch_offset))
             follower.is_asked_for = True
@@ -115,8 +128,29 @@ class Fetcher:
         self._number += 1
         lane = self._lanes.index(None)
         timeout_ms = now_ms + settings.fetch_wait_max_ms + settings.request_timeout_ms
-        self._lanes[lane] = _Asked(self._number, partitions, timeout_ms)
+        self._lanes[lane] = _Asked(self._number, partitions, timeout_ms, reserved)
         return SendFetch(self.source, self._number, self._request(list(topics.values())), lane)
+
+    def _is_held_back(self, follower: Follower) -> bool:
+        return self._throttle.is_on and follower.is_throttled
+
+    def _ready_at(self, follower: Follower) -> float:
+        if self._is_held_back(follower):
+            return max(follower.ready_ms, self._throttle.ready_ms)
+        return follower.ready_ms
+
+    def _pay(self, now_ms: float, asked: _Asked, response: FetchResponse | None) -> None:
+        """Give back what was reserved and did not come."""
+        if not asked.reserved:
+            return
+        used = 0
+        for topic in () if response is None else response.responses:
+            for data in topic.partitions:
+                key = PartitionKey(TopicId(topic.topic_id), data.partition_index)
+                if key in asked.reserved and isinstance(data.records, _BYTES):
+                    used += len(data.records)
+        reserved = sum(asked.reserved.values())
+        self._throttle.settle(now_ms, reserved=reserved, used=used)
 
     def _request(self, topics: list[FetchTopic]) -> FetchRequest:
         node, settings = self._membership, self._membership.settings
@@ -141,6 +175,7 @@ class Fetcher:
         asked = self._take(number)
         if asked is None:
             return fetched
+        self._pay(now.monotonic_ms, asked, response)
         if response.error_code is not ErrorCode.NONE:
             self._pause(now.monotonic_ms)
             return fetched
@@ -180,7 +215,9 @@ class Fetcher:
 
     def failed(self, now_ms: float, number: int) -> None:
         """Request `number` could not be sent, or its answer will not come."""
-        if self._take(number) is not None:
+        asked = self._take(number)
+        if asked is not None:
+            self._pay(now_ms, asked, None)
             self._pause(now_ms)
 
     def tick(self, now_ms: float) -> None:
@@ -197,7 +234,7 @@ class Fetcher:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
         if None in self._lanes and not (self._waits_for_flush or self._are_all_asked_for):
-            waiting = [f.ready_ms for f in self._followers.values() if not f.is_asked_for]
+            waiting = [self._ready_at(f) for f in self._followers.values() if not f.is_asked_for]
             soonest = max(min(waiting), self._ready_ms) if waiting else -inf
             if soonest != -inf:
                 deadlines.append(soonest)

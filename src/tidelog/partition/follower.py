@@ -30,6 +30,7 @@ from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, choose_truncation
 from tidelog.partition.membership import Membership, pause_ms
+from tidelog.partition.throttle import is_listed
 from tidelog.wire.messages.fetch import FetchPartition, PartitionData
 
 
@@ -39,6 +40,8 @@ class Follower:
     __slots__ = (
         "_failures",
         "_is_flushed_first",
+        "_is_in_sync",
+        "_is_listed",
         "_is_trusted",
         "_leader_watermark",
         "_membership",
@@ -96,10 +99,16 @@ class Follower:
     def configure(self, settings: TopicSettings) -> None:
         is_asked = settings.flush_policy == "ack"
         self._is_flushed_first = is_asked and Safeguard.FLUSH_BEFORE_ACK in self._safeguards
+        self._is_listed = is_listed(
+            settings.follower_replication_throttled_replicas,
+            self.key.partition,
+            self._membership.node_id,
+        )
 
     def follow(self, state: PartitionState) -> None:
         """The image has changed within the leader's epoch."""
         self._is_trusted = self._membership.node_id in (*state.isr, *state.elr)
+        self._is_in_sync = self._membership.node_id in state.isr
 
     def end(self) -> None:
         self.ended = True
@@ -118,6 +127,16 @@ class Follower:
     def is_settled(self) -> bool:
         """All that it has is durable, so it may ask for more."""
         return self.durable_end_offset == self.log.log_end_offset
+
+    @property
+    def is_throttled(self) -> bool:
+        """It is a copy in the making, and the topic says that those shall take their time."""
+        return self._is_listed and not self._is_in_sync
+
+    @property
+    def records_behind(self) -> int:
+        """What is committed and not here, as far as the leader has told."""
+        return max(0, self._leader_watermark - self.log.log_end_offset)
 
     @property
     def knows_watermark(self) -> bool:

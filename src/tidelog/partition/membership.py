@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tidelog.metadata.image import NodeState
 from tidelog.model.ids import NodeId
+from tidelog.partition.throttle import UNLIMITED, Throttle
 
 UNKNOWN_BROKER_EPOCH = -1
 
@@ -26,6 +27,7 @@ class ReplicationSettings:
     fetch_min_bytes: int = 1
     fetch_backoff_ms: int = 1_000
     request_timeout_ms: int = 30_000
+    throttled_rate: int = UNLIMITED
     selects_by_rack: bool = True
 
 
@@ -51,6 +53,7 @@ class Membership:
         """False from the start of a member of a cluster until it is let in: until then it may
         believe in a leadership that ended with its last life."""
         self.nodes: Mapping[NodeId, NodeState] = {}
+        self.throttle = Throttle()
 
     def may_be_in_sync(self, node_id: NodeId, broker_epoch: int) -> bool:
         """It is the incarnation that is registered now: of another one, what it said it had may be

@@ -240,3 +240,29 @@ def test_the_node_dates_records_where_it_is_asked_to(node: NodeDriver) -> None:
     assert node.produce("orders", b"x").log_append_time_ms == -1
     change(node, ("message.timestamp.type", SET, "LogAppendTime"))
     assert node.produce("orders", b"y").log_append_time_ms == node.now.wall_ms
+
+
+RATE = "follower.replication.throttled.rate"
+
+
+def test_the_rate_for_new_copies_is_changed_for_all_nodes_while_they_run(node: NodeDriver) -> None:
+    throttle = node.node.state.replicas.membership.throttle
+    assert not throttle.is_on
+    assert change(node, (RATE, SET, "5000"), kind=BROKER, name="").error_code is ErrorCode.NONE
+    assert throttle.rate == 5000
+    told = described(node, BROKER, "1")[RATE]
+    assert (told.value, told.config_source) == ("5000", 3)
+    node.restart()
+    assert node.node.state.replicas.membership.throttle.rate == 5000
+    assert change(node, (RATE, DELETE, None), kind=BROKER, name="").error_code is ErrorCode.NONE
+    assert not node.node.state.replicas.membership.throttle.is_on
+
+
+def test_no_other_setting_of_nodes_is_changed_by_clients(node: NodeDriver) -> None:
+    other = change(node, ("num.partitions", SET, "5"), kind=BROKER, name="")
+    assert other.error_code is ErrorCode.INVALID_CONFIG
+    assert "tidelog serve --set" in other.error_message
+    wrong = change(node, (RATE, SET, "0"), kind=BROKER, name="")
+    assert wrong.error_code is ErrorCode.INVALID_CONFIG
+    of_one = change(node, (RATE, SET, "5000"), kind=BROKER, name="1")
+    assert of_one.error_code is ErrorCode.INVALID_REQUEST

@@ -14,7 +14,7 @@ COMMANDS = [
     ("topic", "delete-records"),
     *(("group", verb) for verb in ("list", "describe", "reset-offsets", "delete-offsets")),
     ("group", "delete"),
-    *(("cluster", verb) for verb in ("up", "status")),
+    *(("cluster", verb) for verb in ("up", "status", "join", "reassign", "drain", "elect")),
     *(("config", verb) for verb in ("list", "describe", "set", "unset")),
     *(("spark", verb) for verb in ("sql", "archive", "replay", "table", "optimize", "inspect")),
     ("spark", "pipeline"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidelog.broker.config_changes import BROKER, TOPIC
 from tidelog.broker.effective_settings import Effective, Source, node_effective, topic_effective
 from tidelog.broker.state import BrokerState, Call
+from tidelog.controller.configs import LIVE_NODE_SETTINGS
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -57,7 +58,12 @@ def _rows(state: BrokerState, resource: DescribeConfigsResource) -> list[Effecti
     if resource.resource_type == BROKER:
         if resource.resource_name not in ("", str(state.config.node_id)):
             return ErrorCode.INVALID_REQUEST
-        return node_effective(state.config)
+        recorded = {
+            name: value
+            for name, value in state.image.defaults.items()
+            if name in LIVE_NODE_SETTINGS
+        }
+        return node_effective(state.config, recorded)
     return ErrorCode.INVALID_REQUEST
 
 

@@ -1,6 +1,7 @@
 """DescribeLogDirs: how many bytes each partition takes in the one data directory.
 
-The size of the volume is not asked of the disk here, and answered as unknown.
+A copy's lag is what is committed and not here yet. The size of the volume is not asked of the disk
+here, and answered as unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def handle(
             DescribeLogDirsPartition(
                 partition_index=leader.name.partition,
                 partition_size=leader.log.size_bytes(),
-                offset_lag=0,
+                offset_lag=0 if leader.follower is None else leader.follower.records_behind,
             )
         )
     is_broken = state.node_is_read_only
