@@ -63,6 +63,7 @@ def start_member(
             random=Random(random.getrandbits(64)),
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),
+            safeguards=safeguards,
         )
         journal = QuorumJournal(
             quorum,

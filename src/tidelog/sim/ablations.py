@@ -24,21 +24,32 @@ class Discovery:
     seeds: int
 
 
-def find_ablated(safeguard: Safeguard, *, max_seeds: int = MAX_SEEDS) -> Discovery | None:
-    """The first seed that notices the missing safeguard; None if none of them does."""
-    nodes = ANY_SIZE if safeguard in CLUSTER_SAFEGUARDS else 1
-    return find_red(RunOptions(ablate=safeguard, nodes=nodes), max_seeds=max_seeds)
+def size_for(safeguard: Safeguard | None) -> int:
+    """How many nodes it takes to suffer from its absence."""
+    return ANY_SIZE if safeguard in CLUSTER_SAFEGUARDS else 1
 
 
-def find_broken(make_node: NodeFactory, *, max_seeds: int = MAX_SEEDS) -> Discovery | None:
+def find_ablated(
+    safeguard: Safeguard, *, max_seeds: int = MAX_SEEDS, likely: int | None = None
+) -> Discovery | None:
+    """The first seed that notices the missing safeguard; None if none of them does. A seed that
+    is `likely` to, because it did once, is tried before all others."""
+    options = RunOptions(ablate=safeguard, nodes=size_for(safeguard))
+    return find_red(options, max_seeds=max_seeds, likely=likely)
+
+
+def find_broken(
+    make_node: NodeFactory, *, nodes: int = 1, max_seeds: int = MAX_SEEDS
+) -> Discovery | None:
     """The same for a node that is wrong in a way of its own: the canary."""
-    return find_red(RunOptions(make_node=make_node), max_seeds=max_seeds)
+    return find_red(RunOptions(make_node=make_node, nodes=nodes), max_seeds=max_seeds)
 
 
-def find_red(options: RunOptions, *, max_seeds: int) -> Discovery | None:
+def find_red(options: RunOptions, *, max_seeds: int, likely: int | None = None) -> Discovery | None:
     """The first red seed under these options."""
-    for seed in range(max_seeds):
+    seeds = [*(() if likely is None else (likely,)), *range(max_seeds)]
+    for tried, seed in enumerate(seeds, start=1):
         outcome = run_any(seed, options)
         if outcome.is_red:
-            return Discovery(outcome, seed + 1)
+            return Discovery(outcome, tried)
     return None

@@ -8,6 +8,7 @@ from random import Random
 from tidelog.broker.configuration import NodeConfig
 from tidelog.model.ids import NodeId
 from tidelog.model.settings import Value, node_settings
+from tidelog.sim.replicated.directories import DISK_LOSSES
 
 FAULT_KINDS = (
     "kill one",
@@ -23,6 +24,10 @@ FAULT_KINDS = (
     "disk full",
     "fsync errors",
     "clock jump",
+    "quick restart",
+    "forgetful voters",
+    "stumbling controllers",
+    *DISK_LOSSES,
 )
 
 _FIRST_PORT = 9092
@@ -55,7 +60,7 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
     patience = _draw_patience(random)
     min_insync = random.choice((1, 2, 2))
     return Plan(
-        nodes=tuple(_node(number, count, patience) for number in range(1, count + 1)),
+        nodes=tuple(_node(number, count, patience, min_insync) for number in range(1, count + 1)),
         topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
         replication_factor=3,
         min_insync=min_insync,
@@ -82,7 +87,7 @@ def _draw_patience(random: Random) -> dict[str, Value]:
     return {
         "broker.session.timeout.ms": session_ms,
         "broker.heartbeat.interval.ms": session_ms // 6,
-        "controller.quorum.election.timeout.ms": random.choice((100, 200)),
+        "controller.quorum.election.timeout.ms": random.choice((40, 100, 200)),
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
         "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
         "replica.fetch.wait.max.ms": random.choice((20, 100)),
@@ -94,7 +99,7 @@ def _draw_patience(random: Random) -> dict[str, Value]:
     }
 
 
-def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
+def _node(number: int, count: int, patience: dict[str, Value], min_insync: int) -> NodeConfig:
     voters = ",".join(f"{n}@node{n}:{_FIRST_PORT}" for n in range(1, count + 1))
     return NodeConfig(
         node_id=NodeId(number),
@@ -102,7 +107,10 @@ def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
         port=_FIRST_PORT,
         settings=node_settings({**patience, "controller.quorum.voters": voters}),
         # The nodes' clocks jump; the producers' don't, and are not to blame for it.
-        topic_defaults={"message.timestamp.after.max.ms": 2**63 - 1},
+        topic_defaults={
+            "message.timestamp.after.max.ms": 2**63 - 1,
+            "min.insync.replicas": min_insync,
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """The one who breaks things in a cluster, and the one who starts nodes again.
 
-Whatever is done, every acknowledged record keeps a durable copy on each member of its ISR: a disk
-may forget what was not synced, refuse to take more, or be slow, but it is not taken away.
+Whatever is done, every acknowledged record keeps a durable copy: a disk may forget what was not
+synced, refuse to take more, or be slow; and what it holds is taken away only by the rule of
+`directories.py`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,29 @@ from collections import Counter
 from random import Random
 
 from tidelog.model.ids import NodeId
+from tidelog.quorum.states import State
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
 from tidelog.sim.network import Direction
 from tidelog.sim.replicated.configuration import Plan
+from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, Directories
+from tidelog.sim.replicated.invariants import Invariants
+from tidelog.sim.replicated.quorum_watch import quorum_of
 from tidelog.sim.schedule import Pause, Script
+
+_LOSS_TRIES = 60
+"""So often the supervisor looks whether a directory may be lost now."""
+_ELECTION_MS = 400.0
 
 
 class Nemesis:
     """Faults of one run."""
 
-    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan, invariants: Invariants) -> None:
         self._cluster = cluster
         self._plan = plan
         self._random: Random = cluster.stream("faults")
+        self.directories = Directories(cluster, invariants, cluster.stream("directories"))
         self.counted: Counter[str] = Counter()
         self.is_over = False
 
@@ -33,9 +43,23 @@ class Nemesis:
         while True:
             if not host.is_up:
                 yield Pause(0.0 if self.is_over else self._random.uniform(0.0, 600.0))
+                yield from self._lose_directory(host)
                 if not host.is_up:
+                    if OLD in self._plan.faults:
+                        self.directories.put_aside(host)
                     host.start()
+            self.directories.scrub(host)
             yield Pause(30.0)
+
+    def _lose_directory(self, host: Host) -> Script[None]:
+        """Wait for a moment in which the directory may be lost, if it is to be; not for long."""
+        for _ in range(_LOSS_TRIES):
+            if self.is_over or host.is_up or not self.directories.is_condemned(host):
+                break
+            if self.directories.strike(host):
+                break
+            yield Pause(20.0)
+        self.directories.pardon(host)
 
     def torment(self) -> Script[None]:
         """One fault after the other, sometimes before the last one is over."""
@@ -74,6 +98,14 @@ class Nemesis:
                 each.crash("power")
         elif kind == "clean stop":
             host.stop()
+        elif kind == "quick restart":
+            host.crash(random.choice(("kill", "power")))
+            host.start()
+        elif kind in DISK_LOSSES:
+            host.crash(random.choice(("kill", "power")))
+            self.directories.condemn(host, kind)
+        elif kind in ("forgetful voters", "stumbling controllers"):
+            yield from self._disturb_election(kind)
         elif kind == "clock jump":
             host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
         elif kind == "freeze":
@@ -86,6 +118,37 @@ class Nemesis:
             yield from self._storm()
         else:
             yield from self._trouble_disk(kind, host)
+
+    def _disturb_election(self, kind: str) -> Script[None]:
+        """The controller dies, on a slow network, so that there are rivals. Then whoever has just
+        voted is killed and back at once; or whoever has just been elected is killed or cut off
+        before it has decided anything."""
+        hosts, schedule, faults = self._cluster.hosts, self._cluster.schedule, self._cluster.network
+        delay_ms, faults.faults.delay_ms = faults.faults.delay_ms, (1.0, 30.0)
+        for host in hosts.values():
+            if host.life is not None and quorum_of(host.life.node).is_active:
+                host.crash("kill")
+        until_ms = schedule.now_ms + _ELECTION_MS
+        while schedule.now_ms < until_ms and not self.is_over:
+            for host in hosts.values():
+                if kind == "forgetful voters" and _quorum_state(host) is State.VOTED:
+                    if self._random.random() < 0.5:
+                        host.crash("kill")
+                        host.start()
+                elif kind == "stumbling controllers" and _is_new_leader(host):
+                    yield from self._stumble(host)
+            yield Pause(4.0)
+        faults.faults.delay_ms = delay_ms
+
+    def _stumble(self, host: Host) -> Script[None]:
+        luck = self._random.random()
+        if luck < 0.3:
+            host.crash(self._random.choice(("kill", "power")))
+        elif luck < 0.6:
+            directions = self._directions("isolate", host)
+            self._cluster.network.cut(directions)
+            yield Pause(self._random.uniform(20.0, 200.0))
+            self._cluster.network.mend(directions)
 
     def _directions(self, kind: str, host: Host) -> list[Direction]:
         ids = list(self._cluster.hosts)
@@ -128,6 +191,18 @@ class Nemesis:
         faults.hold_ms = random.choice((100.0, 1_000.0))
         yield Pause(random.uniform(100.0, 1_000.0))
         faults.heal()
+
+
+def _quorum_state(host: Host) -> State | None:
+    if host.life is None:
+        return None
+    return State(quorum_of(host.life.node).describe()["state"])
+
+
+def _is_new_leader(host: Host) -> bool:
+    """It was elected, and has not taken office yet."""
+    is_leader = _quorum_state(host) is State.LEADER
+    return is_leader and host.life is not None and not quorum_of(host.life.node).is_active
 
 
 def _between(left: list[NodeId], right: list[NodeId]) -> list[Direction]:

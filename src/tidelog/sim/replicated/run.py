@@ -66,8 +66,8 @@ class ClusterRun:
                 for config in self.plan.nodes
             ),
         )
-        self.nemesis = Nemesis(self.cluster, self.plan)
         self.invariants = Invariants(self.cluster)
+        self.nemesis = Nemesis(self.cluster, self.plan, self.invariants)
 
     def run(self) -> None:
         """Raises what a node raises."""
@@ -257,6 +257,8 @@ def _counters(run: ClusterRun) -> Counter[str]:
     counters: Counter[str] = Counter()
     for kind, count in run.nemesis.counted.items():
         counters[f"fault: {kind}"] += count
+    for kind, count in run.nemesis.directories.counted.items():
+        counters[f"struck: {kind}"] += count
     for host in cluster.hosts.values():
         for counted in (host.disk.faults.counted, host.counted):
             for kind, count in counted.items():
