@@ -273,10 +273,14 @@ class Leader:
     def read_to_end(
         self, offset: Offset, *, max_bytes: int, at_least_one: bool
     ) -> FileSpan | ErrorCode | None:
-        """For followers: also what is not committed yet, else it never would be."""
-        end = self.log.log_end_offset
+        """For followers: also what is not committed yet, else it never would be; and what
+        compaction has emptied, since their logs have no holes."""
         return self.log.read(
-            offset, max_bytes=max_bytes, limit_offset=end, at_least_one=at_least_one
+            offset,
+            max_bytes=max_bytes,
+            limit_offset=self.log.log_end_offset,
+            at_least_one=at_least_one,
+            skips_empty=False,
         )
 
     def choose_read_replica(self, rack: str, offset: Offset) -> NodeId | None:

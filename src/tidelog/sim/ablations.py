@@ -15,6 +15,19 @@ from tidelog.sim.run import ANY_SIZE, Outcome, RunOptions
 
 MAX_SEEDS = 300
 
+BEYOND_CLUSTERS: frozenset[Safeguard] = frozenset(
+    (
+        Safeguard.BROKER_EPOCH,
+        Safeguard.EXPAND_AFTER_EPOCH_START,
+        Safeguard.VOTE_DURABLE,
+        Safeguard.OWN_EPOCH_FIRST,
+    )
+)
+"""Those whose absence takes more luck than so many whole clusters have: a word of a former life
+that is held up while the next one registers, a member taken in too early that does not catch up in
+the next moment, a second vote between two rivals. The properties of their own rooms find them
+(`tests/properties`), with nothing else going on."""
+
 
 @dataclass(slots=True, frozen=True)
 class Discovery:

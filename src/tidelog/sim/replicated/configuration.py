@@ -27,6 +27,8 @@ FAULT_KINDS = (
     "quick restart",
     "forgetful voters",
     "stumbling controllers",
+    "last one standing",
+    "early strike",
     *DISK_LOSSES,
 )
 
@@ -47,6 +49,15 @@ class Plan:
     readers: int
     committers: int
     probers: int
+    members: int
+    newer_members: int
+    static_members: int
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    administrators: int
+    owners: int
+    cleaned_topic: tuple[tuple[str, str], ...]
+    """The settings of a topic that is cleaned while it is used; none, and there is none."""
     faults: tuple[str, ...]
     chaos_ms: float
     fault_every_ms: float
@@ -74,11 +85,35 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
         readers=random.randint(1, 2),
         committers=random.choice((0, 1)),
         probers=random.choice((0, 1)),
+        members=random.choice((0, 0, 0, 2, 3)),
+        newer_members=random.choice((0, 0, 0, 2, 3)),
+        static_members=random.choice((0, 0, 1)),
+        session_timeout_ms=random.choice((150, 400)),
+        rebalance_timeout_ms=random.choice((300, 600)),
+        administrators=random.choice((0, 0, 1)),
+        owners=random.choice((0, 0, 0, 1)),
+        cleaned_topic=_draw_cleaned_topic(random, min_insync),
         faults=_draw_faults(random),
-        chaos_ms=random.choice((2_000.0, 4_000.0)),
+        chaos_ms=random.choice((2_000.0, 3_000.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((10.0, 30.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
+    )
+
+
+def _draw_cleaned_topic(random: Random, min_insync: int) -> tuple[tuple[str, str], ...]:
+    """Compacted, shortened by size or by somebody who deletes records, or both; or no topic."""
+    how = random.choice(("", "", "", "compact", "delete", "delete", "compact,delete"))
+    if not how:
+        return ()
+    return (
+        ("cleanup.policy", how),
+        ("min.insync.replicas", str(min_insync)),
+        ("segment.bytes", str(random.choice((1_024, 2_048)))),
+        ("min.cleanable.dirty.ratio", "0.01"),
+        ("delete.retention.ms", str(random.choice((0, 2**40, 2**40)))),
+        ("retention.ms", "-1"),
+        ("retention.bytes", str(random.choice((-1, 2_000, 6_000)))),
     )
 
 
@@ -96,6 +131,9 @@ def _draw_patience(random: Random) -> dict[str, Value]:
         "auto.create.topics.enable": False,
         "group.min.session.timeout.ms": 50,
         "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.session.timeout.ms": random.choice((150, 400)),
+        "log.cleaner.backoff.ms": random.choice((20, 100)),
+        "log.retention.check.interval.ms": random.choice((50, 300)),
     }
 
 

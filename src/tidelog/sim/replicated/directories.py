@@ -3,8 +3,9 @@ with flipped bits. And when it may: a promise to keep what was acknowledged need
 
 The rule, looked at in the moment before the node starts again, and for one node at a time:
 
-- All other nodes run, agree on the metadata's epoch and leader, and have all of it durably. A
-  voter that forgets its log or its vote counts twice otherwise, and no quorum survives that.
+- So many of the other nodes that they are a majority without it run, agree on the metadata's epoch
+  and leader, and have all of it durably; and the node knows of no later epoch. A voter that forgets
+  its log or its vote counts twice otherwise, and no quorum survives that.
 - Of every partition the node has, another member of the ISR runs and has all that was committed.
 - Where one member in sync is enough (`min.insync.replicas=1`), the cluster has noticed that the
   node is down: it is not in the ISR. Else it might outlast the other one there, and nobody can tell
@@ -26,6 +27,8 @@ from random import Random
 
 from tidelog.broker.node import Node
 from tidelog.metadata.image import PartitionState
+from tidelog.metadata.journal import DIRECTORY as METADATA
+from tidelog.metadata.vote_file import VoteFile
 from tidelog.model.ids import NodeId, Offset, PartitionKey
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
@@ -73,7 +76,9 @@ class Directories:
         """Do what is to be done, if it may be; whether it is settled."""
         kind = self._fates[host.node_id]
         others = self._others(host)
-        if others is None or not self._is_quorum_whole(others):
+        if 2 * len(others) <= len(self._cluster.hosts) or not self._is_quorum_whole(others):
+            return False
+        if VoteFile(host.disk, METADATA).load().epoch > quorum_of(others[0]).epoch:
             return False
         image = others[0].state.image
         states = [state for state in image.partitions() if host.node_id in state.replicas]
@@ -101,12 +106,10 @@ class Directories:
 
     # --- the rule ------------------------------------------------------------------------------
 
-    def _others(self, host: Host) -> list[Node] | None:
-        """The other nodes, if all of them run and serve."""
-        hosts = [each for each in self._cluster.hosts.values() if each is not host]
-        nodes = [each.life.node for each in hosts if each.life is not None]
-        is_whole = len(nodes) == len(hosts) and all(node.is_serving for node in nodes)
-        return nodes if is_whole else None
+    def _others(self, host: Host) -> list[Node]:
+        """The other nodes, as far as they run and serve."""
+        lives = [each.life for each in self._cluster.hosts.values() if each is not host]
+        return [life.node for life in lives if life is not None and life.node.is_serving]
 
     def _is_quorum_whole(self, nodes: list[Node]) -> bool:
         journals = [quorum_of(node) for node in nodes]

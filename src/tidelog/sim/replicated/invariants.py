@@ -48,6 +48,11 @@ class Invariants:
         for host in cluster.hosts.values():
             host.after_step.append(self._look)
 
+    @property
+    def image(self) -> Image:
+        """What the cluster has agreed on."""
+        return self._newest[1]
+
     def true_watermark(self, key: PartitionKey) -> Offset:
         """How far the partition was ever committed."""
         facts = self._facts.get(key)
@@ -204,8 +209,9 @@ def _bytes_of(log: Log) -> bytes:
     parts: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
+        end = log.log_end_offset
         span = log.read(
-            offset, max_bytes=1 << 20, limit_offset=log.log_end_offset, at_least_one=True
+            offset, max_bytes=1 << 20, limit_offset=end, at_least_one=True, skips_empty=False
         )
         assert span is not None
         assert not isinstance(span, ErrorCode)

@@ -32,6 +32,9 @@ class QuorumWatch:
         self._committed: dict[int, LeaderEpoch] = {}
         self.end = Offset(0)
         """As far as anybody ever knew the metadata to be committed."""
+        self._end_epoch = LeaderEpoch(0)
+        """In which epoch somebody last found more of it committed. A leader of an earlier one may
+        not know yet that it is none any more, and lacks the rest rightly."""
         self._seen: dict[NodeId, tuple[int, Offset]] = {}
         """By node: in which of its lives, and how far, it was looked at."""
 
@@ -43,7 +46,8 @@ class QuorumWatch:
             if known != leader_id:
                 text = f"nodes {known} and {leader_id} both lead epoch {epoch} of the metadata"
                 self._find("I2", text)
-            if leader_id == node_id and journal.log.log_end_offset < self.end:
+            is_newest = leader_id == node_id and epoch >= self._end_epoch
+            if is_newest and journal.log.log_end_offset < self.end:
                 text = f"node {node_id} leads the metadata in epoch {epoch} without all of it"
                 self._find("I2", f"{text}: {self.end} was committed")
         number, before = self._seen.get(node_id, (-1, Offset(0)))
@@ -55,7 +59,7 @@ class QuorumWatch:
             self._seen[node_id] = (life.number, committed)
 
     def _compare(self, host: Host, life: Life, *, before: Offset) -> None:
-        journal = life.node.state.journal
+        journal = quorum_of(life.node)
         log = journal.log
         for offset in range(max(before, log.log_start_offset), journal.committed_offset):
             epoch = log.epochs.epoch_of(Offset(offset))
@@ -67,4 +71,5 @@ class QuorumWatch:
                     f"{host.node_id} has it in epoch {epoch}",
                 )
                 return
-        self.end = max(self.end, journal.committed_offset)
+        if journal.committed_offset > self.end:
+            self.end, self._end_epoch = journal.committed_offset, journal.epoch
