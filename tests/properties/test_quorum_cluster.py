@@ -16,9 +16,9 @@ from tests.support.quorum_cluster import SETTINGS, Cluster, Fate, Host, Violatio
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
+from tidelog.model.safeguards import ALL_SAFEGUARDS, QUORUM_SAFEGUARDS, Safeguard
 from tidelog.quorum.events import ResignationWanted
 from tidelog.quorum.messages import AddRaftVoterRequest, RemoveRaftVoterRequest, Response
-from tidelog.quorum.safeguards import ALL_QUORUM_SAFEGUARDS, QuorumSafeguard
 from tidelog.quorum.states import State
 
 SEEDS = 300
@@ -32,7 +32,7 @@ class Story:
     """One seed's cluster and the bad luck it has."""
 
     seed: int
-    safeguards: frozenset[QuorumSafeguard] = ALL_QUORUM_SAFEGUARDS
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
 
     def __post_init__(self) -> None:
         random = self.random = Random(f"story {self.seed}")
@@ -251,7 +251,7 @@ def _ignore(response: Response) -> None:
     """An administrator who does not care."""
 
 
-def told(seed: int, safeguards: frozenset[QuorumSafeguard] = ALL_QUORUM_SAFEGUARDS) -> str | None:
+def told(seed: int, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS) -> str | None:
     """What goes wrong in the story of `seed`. Assertions within a machine count too: they stop the
     node."""
     try:
@@ -267,9 +267,9 @@ def test_no_story_ends_badly(chunk: int) -> None:
     assert [end for end in map(told, seeds) if end is not None] == []
 
 
-@pytest.mark.parametrize("safeguard", QuorumSafeguard, ids=lambda safeguard: safeguard.name)
-def test_a_missing_safeguard_of_the_quorum_is_noticed(safeguard: QuorumSafeguard) -> None:
-    rest = ALL_QUORUM_SAFEGUARDS - {safeguard}
+@pytest.mark.parametrize("safeguard", QUORUM_SAFEGUARDS, ids=lambda safeguard: safeguard.name)
+def test_a_missing_safeguard_of_the_quorum_is_noticed(safeguard: Safeguard) -> None:
+    rest = ALL_SAFEGUARDS - {safeguard}
     found = next((seed for seed in range(SEEDS) if told(seed, rest) is not None), None)
     assert found is not None, f"{SEEDS} seeds did not notice that {safeguard.name} was off"
 

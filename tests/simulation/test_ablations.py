@@ -5,12 +5,35 @@ from __future__ import annotations
 import pytest
 
 from tidelog.model.safeguards import CLUSTER_SAFEGUARDS, Safeguard
-from tidelog.sim.ablations import find_ablated
+from tidelog.sim.ablations import BEYOND_CLUSTERS, find_ablated
 
 OF_ONE_NODE = [safeguard for safeguard in Safeguard if safeguard not in CLUSTER_SAFEGUARDS]
+OF_A_CLUSTER = [
+    safeguard
+    for safeguard in Safeguard
+    if safeguard in CLUSTER_SAFEGUARDS and safeguard not in BEYOND_CLUSTERS
+]
+
+LIKELY = {
+    Safeguard.ACK_AFTER_REPLICATION: 0,
+    Safeguard.TRUNCATE_BY_EPOCH: 3,
+    Safeguard.FETCH_IN_EPOCH: 4,
+    Safeguard.MAXIMAL_ISR: 7,
+    Safeguard.EPOCH_IN_FETCH: 9,
+    Safeguard.LOG_START_REPLICATED: 12,
+    Safeguard.CLEAN_MARK: 15,
+    Safeguard.ELIGIBLE_LEADERS: 15,
+}
+"""The first seeds that noticed, when somebody last looked: tried before all others."""
 
 
 @pytest.mark.parametrize("safeguard", OF_ONE_NODE, ids=lambda safeguard: safeguard.name)
 def test_a_missing_safeguard_is_noticed(safeguard: Safeguard) -> None:
     discovery = find_ablated(safeguard)
+    assert discovery is not None, f"300 seeds did not notice that {safeguard.name} was off"
+
+
+@pytest.mark.parametrize("safeguard", OF_A_CLUSTER, ids=lambda safeguard: safeguard.name)
+def test_a_missing_safeguard_of_clusters_is_noticed(safeguard: Safeguard) -> None:
+    discovery = find_ablated(safeguard, likely=LIKELY.get(safeguard))
     assert discovery is not None, f"300 seeds did not notice that {safeguard.name} was off"

@@ -8,6 +8,7 @@ from tidelog.broker.node import Node
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset
 from tidelog.sim.ablations import find_broken
+from tidelog.sim.run import ANY_SIZE
 
 _NOW_AND_THEN = 50
 
@@ -72,4 +73,16 @@ def test_a_node_that_keeps_a_requests_memory_is_caught() -> None:
 
 def test_a_node_that_swallows_an_answer_is_caught() -> None:
     discovery = find_broken(HastyNode, max_seeds=20)
+    assert discovery is not None
+
+
+def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught() -> None:
+    discovery = find_broken(ForgetfulNode, nodes=ANY_SIZE, max_seeds=10)
+    assert discovery is not None
+    properties = {finding.property for finding in discovery.outcome.findings}
+    assert properties & {"C1", "C3", "C4", "I7", "I8", "I10"}, properties
+
+
+def test_nodes_of_a_cluster_that_keep_a_requests_memory_are_caught() -> None:
+    discovery = find_broken(HoardingNode, nodes=ANY_SIZE, max_seeds=10)
     assert discovery is not None

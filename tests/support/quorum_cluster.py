@@ -18,6 +18,7 @@ from uuid import UUID
 from tests.support.quorum_disk import MemoryLog, MemoryVoteStore
 
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.quorum.batches import Batch
 from tidelog.quorum.events import (
     ApplyCommitted,
@@ -36,7 +37,6 @@ from tidelog.quorum.events import (
 )
 from tidelog.quorum.messages import PeerResponse, Request, Response
 from tidelog.quorum.quorum import Proposal, Quorum
-from tidelog.quorum.safeguards import ALL_QUORUM_SAFEGUARDS, QuorumSafeguard
 from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.states import State
 from tidelog.quorum.voters import ReplicaKey, VoterSet
@@ -97,7 +97,7 @@ class Cluster:
         nodes: int,
         *,
         voters: int | None = None,
-        safeguards: frozenset[QuorumSafeguard] = ALL_QUORUM_SAFEGUARDS,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
         settings: QuorumSettings = SETTINGS,
     ) -> None:
         self.random = Random(seed)

@@ -66,6 +66,7 @@ def start_member(
             settings=_quorum_settings(config.settings),
             cluster_id=last_life.cluster_id or None,
             bootstrap=tuple(bootstrap),
+            safeguards=safeguards,
         )
         journal = QuorumJournal(
             quorum,

@@ -339,8 +339,10 @@ class Replicas:
                     replica.configure(settings)
                     self._changed[replica] = None
 
-    def _let_go(self, replica: Replica) -> None:
-        replica.removed()
+    def _let_go(
+        self, replica: Replica, reason: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ) -> None:
+        replica.removed(reason)
         self.following.place(replica)
         del self.by_key[replica.key]
         if self.by_name.get(replica.name) is replica:
@@ -349,8 +351,9 @@ class Replicas:
         self._changed[replica] = None
 
     def _move_away(self, topic: TopicState, replica: Replica) -> list[Syncable]:
-        """A committed record has named other nodes."""
-        self._let_go(replica)
+        """A committed record has named other nodes. They may have what somebody waits for here, so
+        nobody is told that there is no such partition: that would be proof of no effect."""
+        self._let_go(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
             self._disk.delete(_partition_directory(topic, replica.key))
             return [self._disk.directory(_topic_directory(topic.name, topic.topic_id))]

@@ -17,6 +17,7 @@ from rich.console import Console
 from tidelog.cli.options import AsJson
 from tidelog.cli.output import add_rows, emit_json, people, plural, progress, table
 from tidelog.model.safeguards import Safeguard
+from tidelog.sim.ablations import size_for
 from tidelog.sim.any_run import run_any
 from tidelog.sim.history import dump
 from tidelog.sim.report import count_rows, replay_command, tell, total
@@ -76,11 +77,15 @@ def run(
         int | None, typer.Option(min=1, metavar="J", help="Processes; one per core if not given.")
     ] = None,
     nodes: Annotated[
-        int,
+        int | None,
         typer.Option(
-            min=0, max=MOST_NODES, metavar="N", help="Nodes of the cluster; 0: each seed chooses."
+            min=0,
+            max=MOST_NODES,
+            metavar="N",
+            help="Nodes of the cluster; 0: each seed chooses. If not given, one; or, with --ablate "
+            "of a safeguard that one node does not need, 0.",
         ),
-    ] = 1,
+    ] = None,
     ablate: Annotated[
         Ablation | None,
         typer.Option(help="Switch one safeguard off: red seeds are what is hoped for then."),
@@ -95,7 +100,8 @@ def run(
 
     The same seed always gives the same run. Exit code 1 if a seed is red.
     """
-    options = RunOptions(nodes=nodes, ablate=None if ablate is None else Safeguard[ablate.value])
+    missing = None if ablate is None else Safeguard[ablate.value]
+    options = RunOptions(nodes=size_for(missing) if nodes is None else nodes, ablate=missing)
     chosen = list(range(seeds)) if seed is None else [seed]
     results = _run_all(chosen, options, jobs=jobs)
     if history is not None and seed is not None:

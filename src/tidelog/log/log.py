@@ -274,19 +274,25 @@ class Log:
     # --- reading ------------------------------------------------------------------------------
 
     def read(
-        self, offset: Offset, *, max_bytes: int, limit_offset: Offset, at_least_one: bool
+        self,
+        offset: Offset,
+        *,
+        max_bytes: int,
+        limit_offset: Offset,
+        at_least_one: bool,
+        skips_empty: bool = True,
     ) -> FileSpan | ErrorCode | None:
         """Whole batches of one segment from the one that holds `offset`, up to `limit_offset`.
 
         At most `max_bytes`, unless a larger first batch must be answered for a consumer to get on
         (`at_least_one`). None: nothing there now. An error: OFFSET_OUT_OF_RANGE, or CORRUPT_MESSAGE
-        where the log is damaged.
+        where the log is damaged. A reader `skips_empty` batches; a replica needs every offset.
         """
         if not self.log_start_offset <= offset <= self._active.end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset >= limit_offset or offset == self._active.end_offset:
             return None
-        if offset < self._emptied_below:
+        if skips_empty and offset < self._emptied_below:
             offset = self._past_empty(offset, limit_offset)
         segment = self._segment_with(offset)
         if segment is None:
@@ -309,15 +315,8 @@ class Log:
         return self._segments[number]
 
     def _past_empty(self, offset: Offset, limit_offset: int) -> Offset:
-        """Where the next record lies, if it is readable: what compaction has emptied is of use to
-        nobody, and some clients grow impatient with answers that hold no record."""
-        at = int(offset)
-        while at < min(self._emptied_below, limit_offset):
-            segment = self._segment_with(at)
-            found = at if segment is None else segment.next_record_from(at)
-            if segment is None or found < segment.end_offset:
-                return Offset(found) if found < limit_offset else offset
-            at = found
+        """Some clients grow impatient with answers that hold no record."""
+        at = lookup.past_empty(self._segment_with, offset, min(self._emptied_below, limit_offset))
         return Offset(at) if at < min(limit_offset, self._active.end_offset) else offset
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:

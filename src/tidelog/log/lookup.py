@@ -1,8 +1,9 @@
-"""Offsets by timestamp: the index leads to the batch, and only that batch is opened."""
+"""Offsets by timestamp: the index leads to the batch, and only that batch is opened. And where the
+next record lies, in a log that was compacted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tidelog.log.segment import Segment
@@ -56,6 +57,21 @@ def latest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOff
     if largest == NO_TIMESTAMP:
         return None
     return first_from(segments, largest, log_start_offset)
+
+
+def past_empty(segment_with: Callable[[int], Segment | None], offset: int, until: int) -> int:
+    """The next offset whose batch has records, or is not readable; `until` or later if all below
+    that is what compaction has emptied, which is of use to no reader."""
+    at = offset
+    while at < until:
+        segment = segment_with(at)
+        if segment is None:
+            break
+        found = segment.next_record_from(at)
+        if found < segment.end_offset:
+            return found
+        at = found
+    return at
 
 
 def _largest_from(segment: Segment, offset: int) -> int:

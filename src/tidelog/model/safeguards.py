@@ -37,9 +37,14 @@ class Safeguard(Enum):
     EXPAND_AFTER_EPOCH_START = auto()  # a new leader counts somebody in on a watermark of old
     FETCH_IN_EPOCH = auto()  # a replica is counted in on what it had in another life
     LOG_START_REPLICATED = auto()  # deleted records come back with the next leader
+    VOTE_DURABLE = auto()  # a voter votes twice in one epoch: two controllers of one epoch
+    OWN_EPOCH_FIRST = auto()  # an old epoch's record, committed by count alone, is overwritten
 
 
 ALL_SAFEGUARDS: frozenset[Safeguard] = frozenset(Safeguard)
+
+QUORUM_SAFEGUARDS = (Safeguard.VOTE_DURABLE, Safeguard.OWN_EPOCH_FIRST)
+"""Those of the metadata log's consensus."""
 
 CLUSTER_SAFEGUARDS: frozenset[Safeguard] = frozenset(
     (
@@ -53,6 +58,7 @@ CLUSTER_SAFEGUARDS: frozenset[Safeguard] = frozenset(
         Safeguard.EXPAND_AFTER_EPOCH_START,
         Safeguard.FETCH_IN_EPOCH,
         Safeguard.LOG_START_REPLICATED,
+        *QUORUM_SAFEGUARDS,
     )
 )
 """Those whose absence one node alone can't suffer from."""

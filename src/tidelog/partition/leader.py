@@ -227,7 +227,7 @@ class Leader:
             for node, known in self.progress.items()
             if known.is_close
             and node not in self.isr.maximal
-            and self._now_ms - known.fetched_ms <= ARRIVAL_MS
+            and self._now_ms - known.fetched_ms <= min(ARRIVAL_MS, self._lag_ms)
             and self._membership.may_be_in_sync(node, known.broker_epoch)
         ]
         return min(ends, default=self.log.log_end_offset)
@@ -301,10 +301,14 @@ class Leader:
     def read_to_end(
         self, offset: Offset, *, max_bytes: int, at_least_one: bool
     ) -> FileSpan | ErrorCode | None:
-        """For followers: also what is not committed yet, else it never would be."""
-        end = self.log.log_end_offset
+        """For followers: also what is not committed yet, else it never would be; and what
+        compaction has emptied, since their logs have no holes."""
         found = self.log.read(
-            offset, max_bytes=max_bytes, limit_offset=end, at_least_one=at_least_one
+            offset,
+            max_bytes=max_bytes,
+            limit_offset=self.log.log_end_offset,
+            at_least_one=at_least_one,
+            skips_empty=False,
         )
         if found is ErrorCode.CORRUPT_MESSAGE:
             self.look_for_damage()
@@ -422,21 +426,24 @@ class Leader:
             return node == self._membership.node_id
         if node in self.isr.committed:
             return not self._is_out_of_sync(known, now_ms)
-        return self._may_join(known)
+        return self._may_join(known, now_ms)
 
     def _is_out_of_sync(self, known: Progress, now_ms: float) -> bool:
         """It has less than is committed, so it has lost something; or it was not caught up for
         `replica.lag.time.max.ms`."""
         if NO_OFFSET < known.fetch_offset < self.high_watermark:
             return True
-        is_late = now_ms - known.caught_up_ms > self._membership.settings.lag_time_max_ms
+        is_late = now_ms - known.caught_up_ms > self._lag_ms
         return is_late and known.fetch_offset != self.log.log_end_offset
 
-    def _may_join(self, known: Progress) -> bool:
+    def _may_join(self, known: Progress, now_ms: float) -> bool:
         """It has fetched in this epoch, has all that is committed and all from before the epoch,
-        and nothing that was deleted."""
+        and nothing that was deleted. Who is not heard of any more was just sent away for that: it
+        would come and go until its session ends."""
         offset = known.fetch_offset
         if offset == NO_OFFSET or offset < self.high_watermark:
+            return False
+        if now_ms - known.fetched_ms > self._lag_ms:
             return False
         if (
             known.log_start_offset < self.log.log_start_offset
@@ -449,6 +456,10 @@ class Leader:
                 return False
         return self._membership.may_be_in_sync(known.node_id, known.broker_epoch)
 
+    @property
+    def _lag_ms(self) -> int:
+        return self._membership.settings.lag_time_max_ms
+
     def _broker_epoch_of(self, node: NodeId) -> int:
         known = self.progress.get(node)
         return self._membership.broker_epoch if known is None else known.broker_epoch
@@ -458,7 +469,7 @@ class Leader:
         if not self.has_followers or self.ended is not None:
             return None
         deadlines = [self.isr.next_deadline()]
-        lag_ms = self._membership.settings.lag_time_max_ms
+        lag_ms = self._lag_ms
         for node in self.isr.committed if self.isr.in_flight is None else ():
             known = self.progress.get(node)
             if known is not None and known.fetch_offset != self.log.log_end_offset:

@@ -151,10 +151,10 @@ class Replica:
             self.follower.end()
             self.follower = None
 
-    def removed(self) -> None:
+    def removed(self, reason: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
         """The partition is no longer kept here, by a committed record."""
         self.is_gone = True
-        self.stopped(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self.stopped(reason)
 
     def configure(self, settings: TopicSettings) -> None:
         self._settings = settings

@@ -7,12 +7,12 @@ from random import Random
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.model.safeguards import Safeguard
 from tidelog.quorum.batches import Batch, Control, VotersChange
 from tidelog.quorum.events import Effect, FlushLog, SendRequest, SendResponse, Ticket
 from tidelog.quorum.leadership import BEGINNING, Leadership
 from tidelog.quorum.messages import PeerRequest, Response
 from tidelog.quorum.ports import ElectionState, QuorumLog, SnapshotId, VoteStore
-from tidelog.quorum.safeguards import QuorumSafeguard
 from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.states import State
 from tidelog.quorum.voters import ReplicaKey, VoterHistory, VoterSet
@@ -76,7 +76,7 @@ class Core:
     log: QuorumLog
     store: VoteStore
     random: Random
-    safeguards: frozenset[QuorumSafeguard]
+    safeguards: frozenset[Safeguard]
     bootstrap: tuple[NodeId, ...]
     election: ElectionState
     history: VoterHistory
@@ -123,7 +123,7 @@ class Core:
         """Nothing of it is said to anybody before this returns."""
         assert election.epoch >= self.epoch, "an epoch never goes back"
         self.election = election
-        if QuorumSafeguard.VOTE_DURABLE not in self.safeguards:
+        if Safeguard.VOTE_DURABLE not in self.safeguards:
             election = ElectionState(election.epoch, leader_id=election.leader_id)
         self.store.save(election)
 

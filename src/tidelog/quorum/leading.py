@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.model.safeguards import Safeguard
 from tidelog.quorum import membership, roles
 from tidelog.quorum.batches import Batch
 from tidelog.quorum.core import Core
@@ -29,7 +30,6 @@ from tidelog.quorum.messages import (
     ReplicaProgress,
 )
 from tidelog.quorum.ports import EpochEnd, QuorumLog, SnapshotId
-from tidelog.quorum.safeguards import QuorumSafeguard
 from tidelog.quorum.voters import ReplicaKey
 
 
@@ -158,7 +158,7 @@ def settle(core: Core, now_ms: float) -> None:
 def _advance(core: Core, lead: Leadership) -> None:
     reached = lead.majority_offset(core.voters, core.log.durable_end_offset)
     holds_own_epoch = reached > lead.start_offset
-    if QuorumSafeguard.OWN_EPOCH_FIRST in core.safeguards and not holds_own_epoch:
+    if Safeguard.OWN_EPOCH_FIRST in core.safeguards and not holds_own_epoch:
         return
     if reached > core.high_watermark:
         core.high_watermark = reached

@@ -32,6 +32,7 @@ from typing import Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.quorum import elections, following, leading, membership, roles, snapshots
 from tidelog.quorum.batches import Batch, VotersChange
 from tidelog.quorum.core import Core, Outstanding, Pursuit, Retry
@@ -61,7 +62,6 @@ from tidelog.quorum.messages import (
     VoteResponse,
 )
 from tidelog.quorum.ports import ElectionState, QuorumLog, SnapshotId, VoteStore
-from tidelog.quorum.safeguards import ALL_QUORUM_SAFEGUARDS, QuorumSafeguard
 from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.states import State
 from tidelog.quorum.voters import ReplicaKey, VoterHistory, VoterSet
@@ -107,7 +107,7 @@ class Quorum:
         settings: QuorumSettings | None = None,
         cluster_id: str | None = None,
         bootstrap: Sequence[NodeId] = (),
-        safeguards: frozenset[QuorumSafeguard] = ALL_QUORUM_SAFEGUARDS,
+        safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
     ) -> None:
         snapshot_id = log.snapshot_id
         self._core = Core(

@@ -23,6 +23,7 @@ from tidelog.sim.images import (
     NameChange,
     NameJournal,
     adopt_durable_names,
+    copied,
     files_below,
 )
 
@@ -266,6 +267,16 @@ class SimDisk:
         self._journal.pending = []
         parent.cached.pop(name, None)
         parent.durable.pop(name, None)
+
+    def copy(self) -> DirectoryImage:
+        """All of it, as somebody would copy it who reads it now."""
+        return copied(self._root)
+
+    def become(self, root: DirectoryImage) -> None:
+        """Another directory in the place of this one, while no node runs on it."""
+        self.incarnation += 1
+        self._root = root
+        self._journal.pending = []
 
     def used_bytes(self) -> int:
         """Whole sectors, as a file system counts."""

@@ -235,3 +235,16 @@ def adopt_durable_names(directory: DirectoryImage) -> None:
         entry = directory.cached[name]
         if isinstance(entry, DirectoryImage):
             adopt_durable_names(entry)
+
+
+def copied(directory: DirectoryImage) -> DirectoryImage:
+    """What reads see of it, written down elsewhere and synced there."""
+    names: dict[str, Entry] = {}
+    for name, entry in directory.cached.items():
+        if isinstance(entry, DirectoryImage):
+            names[name] = copied(entry)
+        else:
+            image = FileImage()
+            image.cached, image.durable = bytearray(entry.cached), bytearray(entry.cached)
+            names[name] = image
+    return DirectoryImage(names, dict(names))

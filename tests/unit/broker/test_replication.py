@@ -342,6 +342,15 @@ class TestFollowing:
         node.assign(leader=2, epoch=3, isr=(2, 3), replicas=(2, 3, 1))
         assert node.replica.follower is not None
 
+    def test_who_waits_at_a_partition_that_moves_away_is_not_told_that_nothing_happened(
+        self, node: Cluster
+    ) -> None:
+        node.assign(isr=(1, 2), replicas=(1, 2))
+        waiting = node.submit_produce(b"x")
+        assert waiting not in node.responses
+        node.assign(leader=2, epoch=2, isr=(2, 3), replicas=(2, 3))
+        assert node.produced(waiting) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
     def test_after_a_crash_it_waits_for_a_new_epoch(self, node: Cluster) -> None:
         node.assign(isr=(1, 2), replicas=(1, 2))
         node.restart()

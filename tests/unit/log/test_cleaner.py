@@ -24,7 +24,7 @@ from tidelog.log.compaction import ENTRY_BYTES, is_filler
 from tidelog.log.disk import FileSpan
 from tidelog.log.log import Log
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Offset
+from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.settings import TopicSettings
 from tidelog.sim.disk import SimDisk
 from tidelog.wire.batch import iter_batches
@@ -83,6 +83,26 @@ def test_a_read_skips_what_was_emptied(sim_disk: SimDisk) -> None:
     assert isinstance(span, FileSpan)
     first, _ = next(iter_batches(memoryview(span.read())))
     assert first.base_offset == 27
+
+
+def test_a_new_replica_of_a_compacted_log_gets_every_offset(sim_disk: SimDisk) -> None:
+    log = a_log(sim_disk)
+    clean(log)
+    replica = open_log(SimDisk(Random(2)), config=compacted())
+    while replica.log_end_offset < log.log_end_offset:
+        span = log.read(
+            replica.log_end_offset,
+            max_bytes=1,
+            limit_offset=log.log_end_offset,
+            at_least_one=True,
+            skips_empty=False,
+        )
+        assert isinstance(span, FileSpan)
+        taken = replica.append_replicated(
+            memoryview(span.read()), leader_epoch=LeaderEpoch(0), now_ms=NOW_MS
+        )
+        assert taken.error is ErrorCode.NONE
+    assert offsets(replica) == [27, 28, 29]
 
 
 def test_a_log_of_nothing_but_emptied_batches_is_served_as_such(sim_disk: SimDisk) -> None:

@@ -197,6 +197,24 @@ class TestTheInSyncSet:
         leader.follow(a_state(isr=(1, 2), partition_epoch=2), 3)
         assert leader.propose(3) is None
 
+    def test_who_was_sent_away_for_its_silence_has_to_speak_first(self) -> None:
+        leader = a_leader()
+        for node in (OTHER, THIRD):
+            fetch(leader, 0, node=node)
+        produce(leader)
+        late_ms = LAG_MS + 2
+        fetch(leader, 1, node=OTHER, now_ms=late_ms)
+        proposal = leader.propose(late_ms)
+        assert proposal is not None
+        assert proposal.nodes == (1, 2)
+        leader.isr_answered(proposal, ErrorCode.NONE, late_ms)
+        leader.follow(a_state(isr=(1, 2), partition_epoch=1), late_ms)
+        assert leader.high_watermark == 1
+        fetch(leader, 1, node=OTHER, now_ms=late_ms)
+        assert leader.propose(late_ms) is None
+        fetch(leader, 1, node=THIRD, now_ms=late_ms + 1)
+        assert leader.propose(late_ms + 1) is not None
+
     def test_who_still_has_what_was_deleted_has_to_let_go_first(self) -> None:
         leader = a_leader(a_log(4), a_state(isr=(1,)))
         leader.log.advance_start(Offset(2))

@@ -6,7 +6,9 @@ there for long enough. The start itself never goes back (C21). Each answer to a 
 itself, for between two of them the log may have been cleaned.
 
 What may be done to the topic is noted once, by the entry "cleaned": whether it is compacted,
-whether its tombstones may go, and whether its start moves.
+whether its tombstones may go, whether its start moves, and whether there are several replicas. Then
+only a start that was acknowledged ("delete_records") binds the leaders to come: one that a leader
+has merely moved to may be told before the others have heard of it, as with Kafka.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class _Table:
     pages: list[Operation] = field(default_factory=list)
     starts: list[tuple[int, int, int]] = field(default_factory=list)
     """`(invoked, ended, log start)` of each answer that told it."""
+    promised: list[tuple[int, int]] | None = None
+    """`(ended, log start)` of each that binds, if not all of them do."""
 
 
 def check_cleaning(entries: Sequence[Entry]) -> list[Finding]:
@@ -60,13 +64,19 @@ def _tables(entries: Sequence[Entry]) -> list[_Table]:
     tables: dict[Partition, _Table] = {}
     for entry in entries:
         if entry.f == "cleaned" and entry.tp is not None:
-            is_compacted, forgets_tombstones, is_shortened = entry.value
+            is_compacted, forgets_tombstones, is_shortened, *is_replicated = entry.value
             tables[entry.tp] = _Table(
                 entry.tp,
                 is_compacted=is_compacted,
                 forgets_tombstones=forgets_tombstones,
                 is_shortened=is_shortened,
+                promised=[] if any(is_replicated) else None,
             )
+    for entry in entries:
+        if entry.f == "delete_records" and entry.tp is not None:
+            promised = tables[entry.tp].promised
+            assert promised is not None
+            promised.append((entry.i, entry.value))
     own = [entry for entry in entries if entry.f in ("put", "scan", "find_start")]
     for operation in operations(own):
         invocation, completion = operation.invocation, operation.completion
@@ -96,6 +106,8 @@ def _add_put(table: _Table, operation: Operation) -> None:
 def _check_start(table: _Table) -> list[Finding]:
     findings = []
     told = sorted((ended, start) for _, ended, start in table.starts)
+    if table.promised is not None:
+        told = sorted(table.promised)
     highest, index = -1, 0
     for invoked, _, start in sorted(table.starts):
         while index < len(told) and told[index][0] < invoked:

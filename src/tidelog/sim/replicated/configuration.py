@@ -8,6 +8,7 @@ from random import Random
 from tidelog.broker.configuration import NodeConfig
 from tidelog.model.ids import NodeId
 from tidelog.model.settings import Value, node_settings
+from tidelog.sim.replicated.directories import DISK_LOSSES
 
 FAULT_KINDS = (
     "kill one",
@@ -23,6 +24,12 @@ FAULT_KINDS = (
     "disk full",
     "fsync errors",
     "clock jump",
+    "quick restart",
+    "forgetful voters",
+    "stumbling controllers",
+    "last one standing",
+    "early strike",
+    *DISK_LOSSES,
 )
 
 _FIRST_PORT = 9092
@@ -42,6 +49,15 @@ class Plan:
     readers: int
     committers: int
     probers: int
+    members: int
+    newer_members: int
+    static_members: int
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    administrators: int
+    owners: int
+    cleaned_topic: tuple[tuple[str, str], ...]
+    """The settings of a topic that is cleaned while it is used; none, and there is none."""
     faults: tuple[str, ...]
     chaos_ms: float
     fault_every_ms: float
@@ -55,7 +71,7 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
     patience = _draw_patience(random)
     min_insync = random.choice((1, 2, 2))
     return Plan(
-        nodes=tuple(_node(number, count, patience) for number in range(1, count + 1)),
+        nodes=tuple(_node(number, count, patience, min_insync) for number in range(1, count + 1)),
         topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
         replication_factor=3,
         min_insync=min_insync,
@@ -69,11 +85,35 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
         readers=random.randint(1, 2),
         committers=random.choice((0, 1)),
         probers=random.choice((0, 1)),
+        members=random.choice((0, 0, 0, 2, 3)),
+        newer_members=random.choice((0, 0, 0, 2, 3)),
+        static_members=random.choice((0, 0, 1)),
+        session_timeout_ms=random.choice((150, 400)),
+        rebalance_timeout_ms=random.choice((300, 600)),
+        administrators=random.choice((0, 0, 1)),
+        owners=random.choice((0, 0, 0, 1)),
+        cleaned_topic=_draw_cleaned_topic(random, min_insync),
         faults=_draw_faults(random),
-        chaos_ms=random.choice((2_000.0, 4_000.0)),
+        chaos_ms=random.choice((2_000.0, 3_000.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((10.0, 30.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
+    )
+
+
+def _draw_cleaned_topic(random: Random, min_insync: int) -> tuple[tuple[str, str], ...]:
+    """Compacted, shortened by size or by somebody who deletes records, or both; or no topic."""
+    how = random.choice(("", "", "", "compact", "delete", "delete", "compact,delete"))
+    if not how:
+        return ()
+    return (
+        ("cleanup.policy", how),
+        ("min.insync.replicas", str(min_insync)),
+        ("segment.bytes", str(random.choice((1_024, 2_048)))),
+        ("min.cleanable.dirty.ratio", "0.01"),
+        ("delete.retention.ms", str(random.choice((0, 2**40, 2**40)))),
+        ("retention.ms", "-1"),
+        ("retention.bytes", str(random.choice((-1, 2_000, 6_000)))),
     )
 
 
@@ -82,7 +122,7 @@ def _draw_patience(random: Random) -> dict[str, Value]:
     return {
         "broker.session.timeout.ms": session_ms,
         "broker.heartbeat.interval.ms": session_ms // 6,
-        "controller.quorum.election.timeout.ms": random.choice((100, 200)),
+        "controller.quorum.election.timeout.ms": random.choice((40, 100, 200)),
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
         "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
         "replica.fetch.wait.max.ms": random.choice((20, 100)),
@@ -91,10 +131,13 @@ def _draw_patience(random: Random) -> dict[str, Value]:
         "auto.create.topics.enable": False,
         "group.min.session.timeout.ms": 50,
         "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.session.timeout.ms": random.choice((150, 400)),
+        "log.cleaner.backoff.ms": random.choice((20, 100)),
+        "log.retention.check.interval.ms": random.choice((50, 300)),
     }
 
 
-def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
+def _node(number: int, count: int, patience: dict[str, Value], min_insync: int) -> NodeConfig:
     voters = ",".join(f"{n}@node{n}:{_FIRST_PORT}" for n in range(1, count + 1))
     return NodeConfig(
         node_id=NodeId(number),
@@ -102,7 +145,10 @@ def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
         port=_FIRST_PORT,
         settings=node_settings({**patience, "controller.quorum.voters": voters}),
         # The nodes' clocks jump; the producers' don't, and are not to blame for it.
-        topic_defaults={"message.timestamp.after.max.ms": 2**63 - 1},
+        topic_defaults={
+            "message.timestamp.after.max.ms": 2**63 - 1,
+            "min.insync.replicas": min_insync,
+        },
     )
 
 

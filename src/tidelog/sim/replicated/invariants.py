@@ -19,6 +19,7 @@ from tidelog.partition.replica import Replica
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
+from tidelog.sim.replicated.quorum_watch import QuorumWatch
 from tidelog.wire.batch import iter_batches
 
 NO_RECORDS = Offset(0)
@@ -43,8 +44,19 @@ class Invariants:
         self._said: set[str] = set()
         self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
         """What the cluster has agreed on, as far as the quickest node knows."""
+        self._quorum = QuorumWatch(self._find)
         for host in cluster.hosts.values():
             host.after_step.append(self._look)
+
+    @property
+    def image(self) -> Image:
+        """What the cluster has agreed on."""
+        return self._newest[1]
+
+    def true_watermark(self, key: PartitionKey) -> Offset:
+        """How far the partition was ever committed."""
+        facts = self._facts.get(key)
+        return NO_RECORDS if facts is None else facts.true_watermark
 
     # --- after every step ------------------------------------------------------------------------
 
@@ -53,6 +65,7 @@ class Invariants:
         if host.life is None:
             return
         node_id, node = host.node_id, host.life.node
+        self._quorum.look(host, host.life)
         for replica in node.state.replicas.by_key.values():
             facts = self._facts.setdefault(replica.key, _Facts())
             if replica.leader is not None:
@@ -102,13 +115,18 @@ class Invariants:
             if state.leader_epoch < facts.leader_epoch:
                 self._find("I3", f"{state.name}: leader epoch fell to {state.leader_epoch}")
             facts.leader_epoch = max(facts.leader_epoch, state.leader_epoch)
-            self._check_candidates(state, facts)
+            self._check_candidates(image, state, facts)
 
-    def _check_candidates(self, state: PartitionState, facts: _Facts) -> None:
-        """I7: whoever may be elected has everything that was ever committed."""
+    def _check_candidates(self, image: Image, state: PartitionState, facts: _Facts) -> None:
+        """I7: whoever may be elected has everything that was ever committed. What counts is the
+        life that the cluster knows: one that has not registered yet is not the one it means."""
         for member in (*state.isr, *state.elr):
             host = self._cluster.hosts.get(member)
             if host is None or host.life is None:
+                continue
+            registered = image.nodes.get(member)
+            membership = host.life.node.state.replicas.membership
+            if registered is None or registered.epoch != membership.broker_epoch:
                 continue
             held = host.life.node.state.replicas.by_key.get(state.key)
             if held is not None and held.log.log_end_offset < facts.true_watermark:
@@ -137,7 +155,9 @@ class Invariants:
                 return f"node {node_id} does not serve: {node.describe().get('cluster')}"
             versions.add(node.state.journal.committed_offset)
             for state in node.state.image.partitions():
-                if state.leader < 0 or sorted(state.isr) != sorted(state.replicas):
+                is_moving = state.adding_replicas or state.removing_replicas
+                is_full = sorted(state.isr) == sorted(state.replicas)
+                if state.leader < 0 or is_moving or not is_full:
                     return f"node {node_id} believes {state}"
         if len(versions) > 1:
             return f"the nodes have come to different metadata offsets: {sorted(versions)}"
@@ -148,6 +168,8 @@ class Invariants:
             leader = self._leader_of(replica)
             if leader is None:
                 return f"{replica.name} has no leader that knows it"
+            if replica.log.first_damaged_offset() is not None:
+                return f"{replica.name} at {node_id} is damaged"
             if replica.log.log_end_offset != leader.log.log_end_offset:
                 return f"{replica.name} at {node_id} ends at {replica.log.log_end_offset}"
             if replica.high_watermark != leader.log.log_end_offset:
@@ -155,9 +177,12 @@ class Invariants:
         return None
 
     def check_convergence(self) -> list[Finding]:
-        """I18: all replicas of a partition hold the same bytes (I5 at rest)."""
+        """I18: all replicas of a partition hold the same bytes (I5 at rest), but for logs that
+        each of them cleans in its own time."""
         contents: dict[PartitionKey, dict[bytes, NodeId]] = {}
         for replica, node_id in self._replicas():
+            if replica.name.topic in self._cluster.world.cleaned:
+                continue
             contents.setdefault(replica.key, {})[_bytes_of(replica.log)] = node_id
         return [
             Finding("I18", f"{key} is not the same on all of its nodes: {sorted(found.values())}")
@@ -184,8 +209,9 @@ def _bytes_of(log: Log) -> bytes:
     parts: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
+        end = log.log_end_offset
         span = log.read(
-            offset, max_bytes=1 << 20, limit_offset=log.log_end_offset, at_least_one=True
+            offset, max_bytes=1 << 20, limit_offset=end, at_least_one=True, skips_empty=False
         )
         assert span is not None
         assert not isinstance(span, ErrorCode)

@@ -1,29 +1,47 @@
 """The one who breaks things in a cluster, and the one who starts nodes again.
 
-Whatever is done, every acknowledged record keeps a durable copy on each member of its ISR: a disk
-may forget what was not synced, refuse to take more, or be slow, but it is not taken away.
+Whatever is done, every acknowledged record keeps a durable copy: a disk may forget what was not
+synced, refuse to take more, or be slow; and what it holds is taken away only by the rule of
+`directories.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
+from tidelog.metadata.image import PartitionState
 from tidelog.model.ids import NodeId
+from tidelog.partition.replica import Replica
+from tidelog.quorum.states import State
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
 from tidelog.sim.network import Direction
 from tidelog.sim.replicated.configuration import Plan
+from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, WIPED, Directories
+from tidelog.sim.replicated.invariants import Invariants
+from tidelog.sim.replicated.quorum_watch import quorum_of
 from tidelog.sim.schedule import Pause, Script
+
+_LOSS_TRIES = 60
+"""So often the supervisor looks whether a directory may be lost now."""
+_AWAITED = 80
+_MOMENTS = 1_000
+_ELECTION_MS = 1_200.0
 
 
 class Nemesis:
     """Faults of one run."""
 
-    def __init__(self, cluster: Cluster, plan: Plan) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan, invariants: Invariants) -> None:
         self._cluster = cluster
         self._plan = plan
         self._random: Random = cluster.stream("faults")
+        self.directories = Directories(cluster, invariants, cluster.stream("directories"))
+        self._invariants = invariants
+        self._held: list[Host] = []
+        """Who is down and to stay so for a while."""
         self.counted: Counter[str] = Counter()
         self.is_over = False
 
@@ -31,11 +49,25 @@ class Nemesis:
         """Start the node whenever it is down: also when all is healed, one that was asked to stop
         may only just have done so."""
         while True:
-            if not host.is_up:
+            if not host.is_up and host not in self._held:
                 yield Pause(0.0 if self.is_over else self._random.uniform(0.0, 600.0))
+                yield from self._lose_directory(host)
                 if not host.is_up:
+                    if OLD in self._plan.faults:
+                        self.directories.put_aside(host)
                     host.start()
+            self.directories.scrub(host)
             yield Pause(30.0)
+
+    def _lose_directory(self, host: Host) -> Script[None]:
+        """Wait for a moment in which the directory may be lost, if it is to be; not for long."""
+        for _ in range(_LOSS_TRIES):
+            if self.is_over or host.is_up or not self.directories.is_condemned(host):
+                break
+            if self.directories.strike(host):
+                break
+            yield Pause(20.0)
+        self.directories.pardon(host)
 
     def torment(self) -> Script[None]:
         """One fault after the other, sometimes before the last one is over."""
@@ -53,6 +85,7 @@ class Nemesis:
     def heal(self) -> None:
         """No more faults; every node runs, and none is left with a disk that has failed it."""
         self.is_over = True
+        self._held = []
         self._cluster.network.heal()
         for host in self._cluster.hosts.values():
             host.thaw()
@@ -74,6 +107,18 @@ class Nemesis:
                 each.crash("power")
         elif kind == "clean stop":
             host.stop()
+        elif kind == "quick restart":
+            host.crash(random.choice(("kill", "power")))
+            host.start()
+        elif kind in DISK_LOSSES:
+            host.crash(random.choice(("kill", "power")))
+            self.directories.condemn(host, kind)
+        elif kind == "last one standing":
+            yield from self._leave_one()
+        elif kind == "early strike":
+            yield from self._strike_early()
+        elif kind in ("forgetful voters", "stumbling controllers"):
+            yield from self._disturb_election(kind)
         elif kind == "clock jump":
             host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
         elif kind == "freeze":
@@ -86,6 +131,102 @@ class Nemesis:
             yield from self._storm()
         else:
             yield from self._trouble_disk(kind, host)
+
+    def _disturb_election(self, kind: str) -> Script[None]:
+        """On a slow network, so that there are rivals, nobody is controller for long. Whoever has
+        just voted is killed and back at once; or whoever has just been elected is killed or cut off
+        before it has decided anything."""
+        schedule, faults = self._cluster.schedule, self._cluster.network.faults
+        delay_ms, faults.delay_ms = faults.delay_ms, (1.0, 30.0)
+        until_ms = schedule.now_ms + _ELECTION_MS
+        while schedule.now_ms < until_ms and not self.is_over:
+            for host in self._cluster.hosts.values():
+                if kind == "forgetful voters":
+                    self._make_forget(host)
+                elif _is_new_leader(host):
+                    yield from self._stumble(host)
+                elif _is_controller(host) and self._random.random() < 0.02:
+                    host.crash("kill")
+            yield Pause(2.0)
+        faults.delay_ms = delay_ms
+
+    def _make_forget(self, host: Host) -> None:
+        """A voter, or now and then the controller, so that there is something to vote on."""
+        rate = 0.5 if _quorum_state(host) is State.VOTED else 0.02 if _is_controller(host) else 0.0
+        if self._random.random() < rate:
+            host.crash("kill")
+            host.start()
+
+    def _leave_one(self) -> Script[None]:
+        """The day that eligible leaders are for (KIP-966). Of the replicas of a partition one goes
+        and stays away; another goes and loses its disk; when that one is back, the last one goes.
+        In three nodes the rule of `directories` does not allow it."""
+        hosts, random = self._cluster.hosts, self._random
+        states = [
+            state
+            for state in self._invariants.image.partitions()
+            if len(state.isr) > 2 and state.leader in state.isr
+        ]
+        if not states or len(hosts) < 5:
+            return
+        state = random.choice(states)
+        away, losing = (hosts[node] for node in state.isr if node != state.leader)
+        self._held.append(away)
+        away.crash("kill")
+        yield from self._await(lambda: away.node_id not in self._isr_of(state))
+        losing.crash(random.choice(("kill", "power")))
+        self.directories.condemn(losing, random.choice((WIPED, OLD)))
+        yield from self._await(lambda: losing.life is not None and losing.life.node.is_serving)
+        if not self.is_over:
+            hosts[state.leader].crash("kill")
+        yield from self._await(lambda: not self._isr_of(state))
+        if away in self._held:
+            self._held.remove(away)
+
+    def _strike_early(self) -> Script[None]:
+        """The leader dies in the moment in which a replica that was away has nearly caught up: it
+        has what the next leader knows to be committed, but not all that was."""
+        hosts, random = self._cluster.hosts, self._random
+        states = [s for s in self._invariants.image.partitions() if len(s.isr) > 2]
+        if not states:
+            return
+        state = random.choice(states)
+        heir, late = (hosts[node] for node in state.isr if node != state.leader)
+        late.crash("kill")
+        yield from self._await(lambda: late.node_id not in self._isr_of(state))
+        if late.life is None and not self.is_over:
+            late.start()
+        for _ in range(_MOMENTS):
+            if self.is_over or late.node_id in self._isr_of(state):
+                return
+            ahead, behind = _replica_at(heir, state), _replica_at(late, state)
+            if ahead is not None and behind is not None:
+                known, ends = ahead.high_watermark, ahead.log.log_end_offset
+                if known <= behind.log.log_end_offset < ends and behind.follower is not None:
+                    hosts[state.leader].crash("kill")
+                    return
+            yield Pause(0.5)
+
+    def _isr_of(self, state: PartitionState) -> tuple[NodeId, ...]:
+        found = self._invariants.image.partition(state.key)
+        return () if found is None else found.isr
+
+    def _await(self, is_reached: Callable[[], bool]) -> Script[None]:
+        """For a while, or until it is so."""
+        for _ in range(_AWAITED):
+            if self.is_over or is_reached():
+                return
+            yield Pause(20.0)
+
+    def _stumble(self, host: Host) -> Script[None]:
+        luck = self._random.random()
+        if luck < 0.3:
+            host.crash(self._random.choice(("kill", "power")))
+        elif luck < 0.6:
+            directions = self._directions("isolate", host)
+            self._cluster.network.cut(directions)
+            yield Pause(self._random.uniform(20.0, 200.0))
+            self._cluster.network.mend(directions)
 
     def _directions(self, kind: str, host: Host) -> list[Direction]:
         ids = list(self._cluster.hosts)
@@ -128,6 +269,26 @@ class Nemesis:
         faults.hold_ms = random.choice((100.0, 1_000.0))
         yield Pause(random.uniform(100.0, 1_000.0))
         faults.heal()
+
+
+def _replica_at(host: Host, state: PartitionState) -> Replica | None:
+    return None if host.life is None else host.life.node.state.replicas.by_key.get(state.key)
+
+
+def _quorum_state(host: Host) -> State | None:
+    if host.life is None:
+        return None
+    return State(quorum_of(host.life.node).describe()["state"])
+
+
+def _is_controller(host: Host) -> bool:
+    return host.life is not None and quorum_of(host.life.node).is_active
+
+
+def _is_new_leader(host: Host) -> bool:
+    """It was elected, and has not taken office yet."""
+    is_leader = _quorum_state(host) is State.LEADER
+    return is_leader and not _is_controller(host)
 
 
 def _between(left: list[NodeId], right: list[NodeId]) -> list[Direction]:

@@ -11,20 +11,32 @@ import traceback
 from collections import Counter
 from random import Random
 
-from tidelog.model.errors import ErrorCode
 from tidelog.model.safeguards import ALL_SAFEGUARDS
+from tidelog.sim.actors.keeper import keeper, start_watcher
+from tidelog.sim.actors.member import Roster, member
+from tidelog.sim.actors.newer_member import NewerRoster, newer_member
 from tidelog.sim.checkers import check_history
 from tidelog.sim.checkers.finding import Finding
-from tidelog.sim.client import Answer
+from tidelog.sim.client import Client
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import HostOptions
+from tidelog.sim.replicated.administration import administrator, trimmer
+from tidelog.sim.replicated.clients import (
+    COORDINATOR_EXCUSES,
+    LEADER_EXCUSES,
+    GroupClient,
+    LeaderClient,
+)
 from tidelog.sim.replicated.committing import Register, committer
 from tidelog.sim.replicated.configuration import Plan, draw_plan
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.nemesis import Nemesis
+from tidelog.sim.replicated.owning import owner
 from tidelog.sim.replicated.router import Router
+from tidelog.sim.replicated.topics import create
 from tidelog.sim.replicated.workload import Reader, Sender, plain_sender, prober, reader, sender
 from tidelog.sim.run import (
+    CLEANED,
     MAX_FINDINGS,
     NODE_FAILURES,
     Outcome,
@@ -35,21 +47,14 @@ from tidelog.sim.schedule import Pause, Promise, Script, have_ended
 from tidelog.sim.workload import offset_commit
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
 from tidelog.sim.workload.world import TopicFacts
-from tidelog.wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 START_MS = 30_000.0
 HEAL_MS = 60_000.0
 """Virtual time for everything to come to an end after the last fault."""
 
 GROUP = "register"
+READERS, FOLLOWERS = "readers", "followers"
 _RETRY_MS = 30.0
-_CREATE_VERSION = 5
-_METADATA_VERSION = 9
 
 
 class ClusterRun:
@@ -72,8 +77,12 @@ class ClusterRun:
                 for config in self.plan.nodes
             ),
         )
-        self.nemesis = Nemesis(self.cluster, self.plan)
+        world = self.cluster.world
+        world.make_client = self._make_client
+        world.coordinators_may_say = COORDINATOR_EXCUSES
+        world.leaders_may_say = LEADER_EXCUSES
         self.invariants = Invariants(self.cluster)
+        self.nemesis = Nemesis(self.cluster, self.plan, self.invariants)
 
     def run(self) -> None:
         """Raises what a node raises."""
@@ -98,37 +107,31 @@ class ClusterRun:
     def _set_up(self) -> Script[None]:
         world, router = self.cluster.world, Router(self.cluster, "set-up", self._stream("set-up"))
         for name, partitions in self.plan.topics:
-            world.topics[name] = yield from self._create(router, name, partitions)
+            settings = self.plan.topic_settings
+            world.topics[name] = yield from self._create(router, name, partitions, settings)
+        if self.plan.cleaned_topic:
+            yield from self._set_up_cleaned(router)
         router.hang_up()
 
-    def _create(self, router: Router, name: str, partitions: int) -> Script[TopicFacts]:
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=self.plan.replication_factor,
-            configs=[
-                CreatableTopicConfig(name=key, value=value)
-                for key, value in self.plan.topic_settings
-            ],
+    def _set_up_cleaned(self, router: Router) -> Script[None]:
+        """A topic that is cleaned, and what the checkers have to know of it."""
+        world, configs = self.cluster.world, self.plan.cleaned_topic
+        facts = yield from self._create(router, CLEANED, 1, configs)
+        world.cleaned[CLEANED] = facts
+        rules = dict(configs)
+        policy = rules["cleanup.policy"]
+        is_shortened = policy != "compact"
+        value = ["compact" in policy, rules["delete.retention.ms"] == "0", is_shortened, True]
+        world.history.add(0, "info", "cleaned", tp=(CLEANED, 0), value=value)
+
+    def _create(
+        self, router: Router, name: str, partitions: int, configs: tuple[tuple[str, str], ...]
+    ) -> Script[TopicFacts]:
+        replicas = self.plan.replication_factor
+        facts = yield from create(
+            self.cluster, router, name, partitions, replicas=replicas, configs=configs
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=1_000)
-        while True:
-            reply = yield from router.ask_anybody(request, _CREATE_VERSION, timeout_ms=1_500)
-            if isinstance(reply, Answer):
-                error = reply.body.topics[0].error_code
-                self.cluster.world.counted[f"CreateTopics: {error.name}"] += 1
-                if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                    break
-            yield Pause(_RETRY_MS)
-        asked = MetadataRequest(
-            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
-        )
-        while True:
-            reply = yield from router.ask_anybody(asked, _METADATA_VERSION, timeout_ms=500)
-            if isinstance(reply, Answer) and len(reply.body.topics[0].partitions) == partitions:
-                # Version 9 has no topic ids; nothing in this workload asks by id.
-                return TopicFacts(name, name, reply.body.topics[0].topic_id, partitions, "ack")
-            yield Pause(_RETRY_MS)
+        return facts
 
     def _actors(self) -> list[Script[None]]:
         cluster, plan, pause_ms = self.cluster, self.plan, self.plan.pause_ms
@@ -152,7 +155,54 @@ class ClusterRun:
             committer(cluster, self._stream(f"committer {n}"), group=GROUP, pause_ms=2 * pause_ms)
             for n in range(plan.committers)
         ]
+        scripts += [
+            administrator(cluster, self._stream(f"administrator {n}"), pause_ms=10 * pause_ms)
+            for n in range(plan.administrators)
+        ]
+        scripts += [
+            owner(cluster, self._stream(f"owner {n}"), plan.topic_settings, pause_ms=2 * pause_ms)
+            for n in range(plan.owners)
+        ]
+        return scripts + self._group_actors() + self._cleaning_actors()
+
+    def _group_actors(self) -> list[Script[None]]:
+        """A group of the classic protocol and one of the newer, with the actors of one node."""
+        world, plan, pause_ms = self.cluster.world, self.plan, 2 * self.plan.pause_ms
+        roster = Roster(
+            READERS, plan.session_timeout_ms, plan.rebalance_timeout_ms, plan.static_members
+        )
+        newer_roster = NewerRoster(
+            FOLLOWERS,
+            plan.nodes[0].settings.group_consumer_session_timeout_ms,
+            plan.rebalance_timeout_ms,
+            plan.static_members,
+        )
+        scripts = [member(world, roster, number=n, pause_ms=pause_ms) for n in range(plan.members)]
+        scripts += [
+            newer_member(world, newer_roster, number=n, pause_ms=pause_ms)
+            for n in range(plan.newer_members)
+        ]
         return scripts
+
+    def _cleaning_actors(self) -> list[Script[None]]:
+        cluster, pause_ms = self.cluster, self.plan.pause_ms
+        scripts: list[Script[None]] = []
+        for facts in cluster.world.cleaned.values():
+            scripts.append(keeper(cluster.world, facts, pause_ms=pause_ms))
+            if dict(self.plan.cleaned_topic)["cleanup.policy"] != "compact":
+                scripts.append(start_watcher(cluster.world, facts, pause_ms=2 * pause_ms))
+                random = self._stream("trimmer")
+                scripts.append(trimmer(cluster, random, facts, pause_ms=8 * pause_ms))
+        return scripts
+
+    def _make_client(self, kind: str, name: str) -> Client:
+        """For the actors of one node: to whoever is in charge of what they are about."""
+        random = self._stream(name)
+        if kind.startswith("member"):
+            return GroupClient(self.cluster, name, random, READERS)
+        if kind.startswith("newer"):
+            return GroupClient(self.cluster, name, random, FOLLOWERS)
+        return LeaderClient(self.cluster, name, random, self.cluster.world.cleaned[CLEANED])
 
     # --- after the last fault -------------------------------------------------------------------
 
@@ -264,6 +314,8 @@ def _counters(run: ClusterRun) -> Counter[str]:
     counters: Counter[str] = Counter()
     for kind, count in run.nemesis.counted.items():
         counters[f"fault: {kind}"] += count
+    for kind, count in run.nemesis.directories.counted.items():
+        counters[f"struck: {kind}"] += count
     for host in cluster.hosts.values():
         for counted in (host.disk.faults.counted, host.counted):
             for kind, count in counted.items():

@@ -11,7 +11,7 @@ from tidelog.sim.actors.sending import record_completion, record_invocation
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.client import Answer, Reply
 from tidelog.sim.cluster import Cluster
-from tidelog.sim.history import Partition
+from tidelog.sim.history import EntryType, Partition
 from tidelog.sim.replicated.router import Router
 from tidelog.sim.schedule import Pause, Promise, Script
 from tidelog.sim.workload import fetch, init_producer_id, list_offsets, produce
@@ -151,30 +151,28 @@ def plain_sender(cluster: Cluster, random: Random, *, pause_ms: float) -> Script
     """One attempt per batch, whatever comes of it."""
     world, router = cluster.world, Router(cluster, "plain", random)
     while not world.is_over:
-        facts, partition = world.draw_tp()
-        batch = produce.sample(random, world, topic=facts, partition=partition, may_be_flawed=False)
-        proc = world.history.new_process()
-        record_invocation(world, proc, batch)
-        leader = yield from router.leader_of(facts, partition)
-        reply = yield _send(router, leader, batch)
-        outcome = _outcome(world, batch, reply)
-        if outcome is None:
-            record_completion(world, proc, batch, "info", base_offset=-1, err="no answer")
-            router.forget_leader(batch.tp)
-        else:
-            is_ok = outcome.type == "ok"
-            record_completion(
-                world,
-                proc,
-                batch,
-                outcome.type,
-                base_offset=outcome.base_offset,
-                err=None if is_ok else outcome.error.name,
-            )
-            if not is_ok:
-                router.forget_leader(batch.tp)
+        facts, _ = world.draw_tp()
+        yield from send_once(world, router, random, facts)
         yield Pause(random.expovariate(1.0 / pause_ms))
     router.hang_up()
+
+
+def send_once(world: World, router: Router, random: Random, facts: TopicFacts) -> Script[None]:
+    """One attempt at one batch."""
+    partition = random.randrange(facts.partitions)
+    batch = produce.sample(random, world, topic=facts, partition=partition, may_be_flawed=False)
+    proc = world.history.new_process()
+    record_invocation(world, proc, batch)
+    leader = yield from router.leader_of(facts, partition)
+    outcome = _outcome(world, batch, (yield _send(router, leader, batch)))
+    type: EntryType = "info" if outcome is None else outcome.type
+    if type != "ok":
+        router.forget_leader(batch.tp)
+    if outcome is None:
+        record_completion(world, proc, batch, type, base_offset=-1, err="no answer")
+        return
+    err = None if type == "ok" else outcome.error.name
+    record_completion(world, proc, batch, type, base_offset=outcome.base_offset, err=err)
 
 
 class Reader:

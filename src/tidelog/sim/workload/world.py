@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
@@ -83,16 +83,24 @@ class World:
         self.is_over = False
         self.creates_on_demand = False
         self.has_lost: set[str] = set()
+        self.make_client: Callable[[str, str], Client] | None = None
+        """Where there are several nodes: who makes a client of that kind and name."""
+        self.coordinators_may_say: tuple[ErrorCode, ...] = ()
+        self.leaders_may_say: tuple[ErrorCode, ...] = ()
+        """Where there are several nodes: what needs no excuse."""
         self._next_value = 0
         self._clients = 0
 
     def client(self, kind: str) -> Client:
         self._clients += 1
+        name = f"{kind}-{self._clients}"
+        if self.make_client is not None:
+            return self.make_client(kind, name)
         return Client(
             self.schedule,
             self.network,
             self.host,
-            name=f"{kind}-{self._clients}",
+            name=name,
             report=self.findings.append,
         )
 
@@ -124,12 +132,15 @@ class World:
     def write_excuses(self, life: int) -> tuple[ErrorCode, ...]:
         """What a node may say whose disk was, in that life, failing or full."""
         faults = self.host.faults_of(life)
-        return (ErrorCode.KAFKA_STORAGE_ERROR,) if faults.total() else ()
+        return (
+            *self.leaders_may_say,
+            *((ErrorCode.KAFKA_STORAGE_ERROR,) if faults.total() else ()),
+        )
 
     def read_excuses(self, life: int, tp: Partition) -> tuple[ErrorCode, ...]:
         """A read fails where the disk failed to read, or was damaged. A full disk is no excuse,
         except for a topic so new that there may have been no room for its first file."""
-        errors: list[ErrorCode] = []
+        errors: list[ErrorCode] = list(self.leaders_may_say)
         faults = self.host.faults_of(life)
         is_lasting = tp[0] in self.topics or tp[0] in self.cleaned
         if not is_lasting and faults.total():
@@ -144,6 +155,8 @@ class World:
     def coordinator_excuses(self, life: int) -> tuple[ErrorCode, ...]:
         """What a coordinator may say whose disk was, in that life, failing or full: it answers
         from what is written, or not at all. A node that stops sends those away who wait."""
+        if self.coordinators_may_say:
+            return self.coordinators_may_say
         if self.host.faults_of(life).total():
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
         is_stopped = life in self.host.stopped_lives
