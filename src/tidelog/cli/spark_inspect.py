@@ -68,7 +68,15 @@ def inspect(
 def _show(console: Console, report: Report) -> None:
     console.print(add_rows(table("What", "~Found"), _summary(report)))
     console.print()
-    columns = ("#Partition", "#Records", "#Gaps", "#Bytes", "#Late", "~First record", "~Last record")
+    columns = (
+        "#Partition",
+        "#Records",
+        "#Gaps",
+        "#Bytes",
+        "#Late",
+        "~First record",
+        "~Last record",
+    )
     rows = (
         (
             each.partition,
