@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.support.eventually import eventually
 from tests.support.group_reader import GroupReader
 from tests.support.links import Network
-from tests.support.steady_traffic import SteadyTraffic, read_all
+from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 
 from tidelog.cli.cluster_process import free_ports
 from tidelog.cli.node_process import NodeProcess
@@ -174,18 +174,14 @@ class Stage:
                 self.wait_until_whole()
                 traffic.wait_for_progress()
             self.check(traffic)
-            reader.wait_for(traffic.acknowledged)
+            reader.wait_for(traffic.placed)
         assert not reader.contradictions
 
     def check(self, traffic: SteadyTraffic) -> None:
         """Nothing acknowledged is lost, nothing is there twice, each partition is in the order in
         which it was sent, and the same bytes lie on every node."""
         assert not traffic.errors, traffic.errors[:3]
-        found = read_all(self.bootstrap, TOPIC, PARTITIONS)
-        lost = [n for n, at in traffic.acknowledged.items() if at not in found.get(n, [])]
-        assert not lost, f"{len(lost)} of {len(traffic.acknowledged)} are lost: {lost[:10]}"
-        doubled = {number: at for number, at in found.items() if len(at) > 1}
-        assert not doubled, f"{len(doubled)} are there twice: {list(doubled.items())[:5]}"
+        found = check_nothing_lost_or_doubled(traffic, self.bootstrap, TOPIC, PARTITIONS)
         for partition in range(PARTITIONS):
             places = sorted((at[0][1], n) for n, at in found.items() if at[0][0] == partition)
             numbers = [number for _, number in places]

@@ -71,7 +71,7 @@ def test_damage_is_never_served_and_is_repaired_from_a_peer(stage: Stage) -> Non
         eventually(lambda: _is_repaired(stage, followed), "the follower's repair")
         _lead_again(stage, led)
         traffic.wait_for_progress()
-        _read_to(stage, led, max(at[1] for at in traffic.acknowledged.values() if at[0] == led))
+        _read_to(stage, led, max(at[1] for at in traffic.placed.values() if at[0] == led))
         eventually(lambda: _is_repaired(stage, led), "the former leader's repair")
     assert f"{TOPIC}-{led}: " in victim.log
     assert "quarantined" in victim.log

@@ -63,8 +63,13 @@ class SteadyTraffic:
             assert not self.errors, self.errors[:3]
             time.sleep(0.05)
 
+    @property
+    def placed(self) -> dict[int, tuple[int, int]]:
+        """The acknowledged records of which it is known where they are."""
+        return {n: at for n, at in list(self.acknowledged.items()) if at is not None}
+
     def _counts(self, partitions: int) -> list[int]:
-        places = [partition for partition, _ in list(self.acknowledged.values())]
+        places = [partition for partition, _ in self.placed.values()]
         return [places.count(partition) for partition in range(partitions)]
 
     def __enter__(self) -> SteadyTraffic:
@@ -149,8 +154,9 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
 
 def check_nothing_lost_or_doubled(
     traffic: SteadyTraffic, bootstrap: str, topic: str, n: int
-) -> None:
-    """Every acknowledged record is where it was said to be, once; no other is there."""
+) -> dict[int, list[tuple[int, int]]]:
+    """Every acknowledged record is where it was said to be, once; no other is there. Gives where
+    each is."""
     found = read_all(bootstrap, topic, n)
     lost = [
         number
@@ -161,3 +167,4 @@ def check_nothing_lost_or_doubled(
     doubled = {number: at for number, at in found.items() if len(at) > 1}
     assert not doubled, f"{len(doubled)} are there twice: {list(doubled.items())[:5]}"
     assert all(0 <= number < traffic.sent for number in found)
+    return found

@@ -7,7 +7,6 @@ One attempt per call, as ever: an actor hears of a node that is not in charge as
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -83,7 +82,7 @@ class RoutedClient(Client):
         if isinstance(reply, Answer):
             if any(error is not ErrorCode.NONE for error in _errors_of(reply.body)):
                 self._forget()
-            reply = replace(reply, incarnation=NO_LIFE)
+            reply = reply._replace(incarnation=NO_LIFE)
         else:
             self._forget()
         answered.keep(reply)
