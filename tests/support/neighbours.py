@@ -21,11 +21,10 @@ from tidelog.broker.events import (
     Tick,
 )
 from tidelog.broker.node import Node
-from tidelog.broker.peers import CallId
 from tidelog.log.disk import FileSpan
 from tidelog.metadata.image import Image
 from tidelog.model.clock import Now
-from tidelog.model.ids import ConnectionId, Endpoint, NodeId
+from tidelog.model.ids import CallId, ConnectionId, Endpoint, NodeId
 from tidelog.model.settings import node_settings, parse_settings
 from tidelog.runtime.file_disk import FileDisk
 
