@@ -250,3 +250,23 @@ def test_the_same_seed_leaves_the_same_disk() -> None:
 
     assert [left(seed) for seed in range(20)] == [left(seed) for seed in range(20)]
     assert len({left(seed) for seed in range(20)}) > 5
+
+
+def test_a_reader_is_told_whether_a_file_has_only_grown() -> None:
+    disk = disk_with("log", b"abc")
+    image, file = disk.files()["log"], disk.open("log")
+    file.write(3, [b"def"])
+    assert image.rewrites == 0
+    file.write(5, [b"F"])
+    assert image.rewrites == 1
+    file.truncate(2)
+    assert image.rewrites == 2
+
+
+def test_files_can_be_asked_for_by_the_end_of_their_names() -> None:
+    disk = disk_with("0.log", b"")
+    disk.make_directory("topics/t")
+    for name in ("topics/t/1.log", "topics/t/1.index"):
+        disk.open(name, create=True)
+    assert list(disk.files(ending=".log")) == ["0.log", "topics/t/1.log"]
+    assert list(disk.files(below="topics", ending=".index")) == ["topics/t/1.index"]
