@@ -14,6 +14,7 @@ from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.last_life import LastLife, note_broker_epoch
+from tidelog.broker.member_journal import MemberJournal
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
@@ -29,6 +30,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
+from tidelog.zookeeper.requests import Word
 
 
 class ClusterMember:
@@ -38,11 +40,10 @@ class ClusterMember:
         self,
         config: NodeConfig,
         state: BrokerState,
-        journal: QuorumJournal,
+        journal: MemberJournal,
         peers: Peers,
         disk: Disk,
         *,
-        voters: dict[NodeId, Endpoint],
         incarnation: UUID,
         last_life: LastLife,
     ) -> None:
@@ -51,9 +52,9 @@ class ClusterMember:
         self.journal = journal
         self._peers = peers
         self._disk = disk
-        self._voters = voters
         self._noted_epoch = NO_BROKER_EPOCH
         self._decide_from_ms = 0.0
+        self._sessions_ended = 0
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
@@ -64,6 +65,7 @@ class ClusterMember:
             endpoint_of=self.endpoint_of,
             answer=state.complete,
             want_flush=state.flushing.touch_journal,
+            newest_image=lambda: state.controller.image,
         )
         settings = config.settings
         self.registration = Registration(
@@ -82,15 +84,17 @@ class ClusterMember:
                 session_ms=settings.broker_session_timeout_ms,
             ),
             metadata_offset=lambda: journal.applied_offset,
+            may_join=lambda: journal.may_join,
+            is_cut_off=lambda: journal.is_cut_off,
         )
 
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
-        """A voter's address is in the configuration, any other node's in the metadata."""
-        voter = self._voters.get(node_id)
-        if voter is not None:
-            return voter
+        """Where the journal knows it to be, else as the metadata says."""
+        fixed = self.journal.fixed_endpoint(node_id)
+        if fixed is not None:
+            return fixed
         node = self._state.image.nodes.get(node_id)
         return None if node is None else Endpoint(node.host, node.port)
 
@@ -144,6 +148,19 @@ class ClusterMember:
         deadline_ms = None if controller is None else controller.next_deadline()
         return None if deadline_ms is None else max(deadline_ms, self._decide_from_ms)
 
+    def is_certain(self, now_ms: float) -> bool:
+        """No other controller can be there, if this node is one."""
+        return self.journal.is_certain(now_ms)
+
+    def hear(self, now: Now, word: Word) -> None:
+        """ZooKeeper has said something. The end of a session counts at once."""
+        self.journal.hear(word, now)
+        if self.journal.sessions_ended != self._sessions_ended:
+            self._sessions_ended = self.journal.sessions_ended
+            drawn = self._state.random.getrandbits(128)
+            self.registration.start_over(now, UUID(int=drawn, version=4))
+        self._watch_session(now)
+
     def begin(self, now: Now) -> None:
         """The beginning of a step: time may have passed, and the session with it."""
         self._watch_session(now)
@@ -171,6 +188,8 @@ class ClusterMember:
             question = question_of(request)
         except DecodeError:
             return CLOSE
+        if not isinstance(self.journal, QuorumJournal):
+            return CLOSE  # nobody votes here
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
         self.journal.receive(call.now, number, question)
         return PARKED
@@ -180,6 +199,8 @@ class ClusterMember:
     def _watch_office(self, now: Now) -> None:
         epoch = self.journal.epoch if self.journal.is_active else None
         if epoch == self._office:
+            if self._state.active_controller is not None:
+                self._state.active_controller.sees(self.journal.present)
             return
         if self._office is not None:
             self._state.active_controller = None
@@ -193,6 +214,7 @@ class ClusterMember:
         image, _ = state.image.replay(self.journal.read_uncommitted())
         controller = make_controller(self._config, image, state.random, safeguards=state.safeguards)
         state.active_controller = controller
+        controller.sees(self.journal.present)
         controller.begin(now.monotonic_ms, self.journal.last_offset)
         self._record(controller.identify_cluster(), now)
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
@@ -209,7 +231,8 @@ class ClusterMember:
     def _watch_session(self, now: Now) -> None:
         """A leader without a session acknowledges nothing: others may lead by now."""
         replicas = self._state.replicas
-        has_session = self.registration.may_lead(now.monotonic_ms)
+        lease_until_ms = self.journal.lease_until_ms
+        has_session = self.registration.may_lead(now.monotonic_ms, lease_until_ms=lease_until_ms)
         if has_session != replicas.membership.has_session:
             replicas.session_changed(is_alive=has_session)
             self._state.roles_changed()
@@ -227,6 +250,7 @@ class ClusterMember:
                 self._state.fail_storage(error)
                 return
             self._noted_epoch = replicas.membership.broker_epoch = epoch
+            self.journal.note_broker_epoch(epoch, now)
             registration.is_noted = True
         if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
             self.reports += replicas.let_in(now.monotonic_ms)
@@ -236,7 +260,7 @@ class ClusterMember:
         return {
             **self.registration.describe(),
             "controller": self.journal.leader_id,
-            "quorum": self.journal.describe(),
+            "consensus": self.journal.describe(),
             "calls": self._peers.describe(),
         }
 

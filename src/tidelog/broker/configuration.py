@@ -24,4 +24,8 @@ class NodeConfig:
     @property
     def is_member(self) -> bool:
         """Of a cluster; else the node is alone, and its own controller."""
-        return bool(self.settings.controller_quorum_voters)
+        return self.uses_zookeeper or bool(self.settings.controller_quorum_voters)
+
+    @property
+    def uses_zookeeper(self) -> bool:
+        return self.settings.consensus == "zookeeper"
