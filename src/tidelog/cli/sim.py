@@ -39,6 +39,13 @@ Ablation = Enum("Ablation", {guard.name: guard.name for guard in Safeguard})  # 
 """The safeguards by name, as typer likes its choices."""
 
 
+class Consensus(Enum):
+    """Who keeps the metadata: the nodes themselves, or a simulated ZooKeeper."""
+
+    quorum = "quorum"
+    zookeeper = "zookeeper"
+
+
 class Result(NamedTuple):
     """What comes back from a worker: an outcome without its history, which is large."""
 
@@ -79,6 +86,9 @@ def run(
             min=0, max=MOST_NODES, metavar="N", help="Nodes of the cluster; 0: each seed chooses."
         ),
     ] = 1,
+    consensus: Annotated[
+        Consensus, typer.Option(help="How a cluster agrees on its metadata.")
+    ] = Consensus.quorum,
     ablate: Annotated[
         Ablation | None,
         typer.Option(help="Switch one safeguard off: red seeds are what is hoped for then."),
@@ -93,7 +103,11 @@ def run(
 
     The same seed always gives the same run. Exit code 1 if a seed is red.
     """
-    options = RunOptions(nodes=nodes, ablate=None if ablate is None else Safeguard[ablate.value])
+    options = RunOptions(
+        nodes=nodes,
+        ablate=None if ablate is None else Safeguard[ablate.value],
+        consensus=consensus.value,
+    )
     chosen = list(range(seeds)) if seed is None else [seed]
     results = _run_all(chosen, options, jobs=jobs)
     if history is not None and seed is not None:

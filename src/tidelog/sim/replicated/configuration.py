@@ -25,6 +25,9 @@ FAULT_KINDS = (
     "clock jump",
 )
 
+ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "session over")
+"""Where the cluster agrees by one."""
+
 _FIRST_PORT = 9092
 
 
@@ -49,10 +52,14 @@ class Plan:
     flush_ms: tuple[float, float]
 
 
-def draw_plan(random: Random, *, size: int | None = None) -> Plan:
+def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
     count = size or random.choice((3, 3, 3, 5))
     patience = _draw_patience(random)
+    kinds: tuple[str, ...] = FAULT_KINDS
+    if consensus == "zookeeper":
+        patience |= _zookeeper_settings(random)
+        kinds += ZOOKEEPER_FAULTS
     min_insync = random.choice((1, 2, 2))
     return Plan(
         nodes=tuple(_node(number, count, patience) for number in range(1, count + 1)),
@@ -69,7 +76,7 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
         readers=random.randint(1, 2),
         committers=random.choice((0, 1)),
         probers=random.choice((0, 1)),
-        faults=_draw_faults(random),
+        faults=_draw_faults(random, kinds),
         chaos_ms=random.choice((2_000.0, 4_000.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((10.0, 30.0)),
@@ -106,7 +113,15 @@ def _node(number: int, count: int, patience: dict[str, Value]) -> NodeConfig:
     )
 
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
+def _zookeeper_settings(random: Random) -> dict[str, Value]:
+    return {
+        "consensus": "zookeeper",
+        "zookeeper.connect": "zookeeper:2181",
+        "zookeeper.session.timeout.ms": random.choice((200, 400, 800)),
+    }
+
+
+def _draw_faults(random: Random, kinds: tuple[str, ...]) -> tuple[str, ...]:
     """Some kinds; half of the runs fail in one or two ways only."""
-    chosen = random.sample(FAULT_KINDS, random.choice((1, 2, 3, 5, len(FAULT_KINDS))))
-    return tuple(kind for kind in FAULT_KINDS if kind in chosen)
+    chosen = random.sample(kinds, random.choice((1, 2, 3, 5, len(kinds))))
+    return tuple(kind for kind in kinds if kind in chosen)
