@@ -11,6 +11,7 @@ the server is lost, and so is the answer to what has happened already.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -50,6 +51,7 @@ from tidelog.zookeeper.requests import (
 _FIRST_SESSION = 0x1000
 _RETRY_MS = (5.0, 40.0)
 _DELAY_MS = (0.1, 2.0)
+_HELD_MS = 2.0
 _PINGS_PER_SESSION = 3
 
 
@@ -205,12 +207,43 @@ def _apply(tree: Tree, change: Change, session: SessionId) -> None:
         del tree[change.path]
 
 
+class _Lane:
+    """One direction of a connection: what is sent arrives in order, and late if it is cut."""
+
+    def __init__(self, schedule: Schedule, can_pass: Callable[[], bool]) -> None:
+        self._schedule = schedule
+        self._can_pass = can_pass
+        self._due_ms = 0.0
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def push(self, delay_ms: float, arrive: Callable[[], None]) -> None:
+        self._due_ms = max(self._due_ms, self._schedule.now_ms + delay_ms)
+        self._queue.append(arrive)
+        self._schedule.at(self._due_ms, self._deliver)
+
+    def clear(self) -> None:
+        self._queue.clear()
+
+    def _deliver(self) -> None:
+        if not self._queue:
+            return
+        if self._can_pass():
+            self._queue.popleft()()
+        else:
+            self._schedule.after(_HELD_MS, self._deliver)
+
+
 @dataclass(slots=True)
 class _Connection:
     """What is on its way ends with it."""
 
+    there: _Lane
+    back: _Lane
     pending: dict[int, None] = field(default_factory=dict)
-    is_open: bool = True
+
+    def end(self) -> None:
+        self.there.clear()
+        self.back.clear()
 
 
 class ZooKeeperLink:
@@ -234,7 +267,6 @@ class ZooKeeperLink:
         self.session = NO_SESSION
         self._connection: _Connection | None = None
         self._heard_ms = 0.0
-        self._there_ms = self._back_ms = 0.0
         self._timer: Timer | None = None
         self._is_gone = False
         service.links[node_id] = self
@@ -244,7 +276,7 @@ class ZooKeeperLink:
         """The process is gone; its session is not."""
         self._is_gone = True
         if self._connection is not None:
-            self._connection.is_open = False
+            self._connection.end()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -265,38 +297,26 @@ class ZooKeeperLink:
             self._schedule.after(0.0, lambda: self._tell(Answered(effect.number, Unheard())))
             return
         connection.pending[effect.number] = None
-        self._there_ms = max(self._there_ms, self._schedule.now_ms + self._delay_ms())
-        self._schedule.at(self._there_ms, lambda: self._arrive(connection, effect))
+        connection.there.push(self._delay_ms(), lambda: self._arrive(connection, effect))
 
     # --- there and back -------------------------------------------------------------------------
 
     def _arrive(self, connection: _Connection, effect: AskZooKeeper) -> None:
-        if not (connection.is_open and self._can_reach()):
-            return  # the silence will be noticed
         if not self._service.hear(effect.session):
+            self._suspend()  # the server has closed it
             return
-        result = self._service.perform(effect.session, effect.request)
-        self._back_ms = max(self._back_ms, self._schedule.now_ms + self._delay_ms())
-        self._schedule.at(self._back_ms, lambda: self._answer(connection, effect.number, result))
+        number, result = effect.number, self._service.perform(effect.session, effect.request)
+        connection.back.push(self._delay_ms(), lambda: self._answer(connection, number, result))
 
     def _answer(self, connection: _Connection, number: int, result: Result) -> None:
-        if connection.is_open and self._can_reach():
-            connection.pending.pop(number, None)
-            self._heard_ms = self._schedule.now_ms
-            self._tell(Answered(number, result))
+        connection.pending.pop(number, None)
+        self._heard_ms = self._schedule.now_ms
+        self._tell(Answered(number, result))
 
     def _fire(self, word: Word) -> None:
         """A watch: in order with the answers."""
-        connection = self._connection
-        if connection is None:
-            return
-        self._back_ms = max(self._back_ms, self._schedule.now_ms + self._delay_ms())
-
-        def arrive() -> None:
-            if connection.is_open and self._can_reach():
-                self._tell(word)
-
-        self._schedule.at(self._back_ms, arrive)
+        if self._connection is not None:
+            self._connection.back.push(self._delay_ms(), lambda: self._tell(word))
 
     # --- keeping the session --------------------------------------------------------------------
 
@@ -324,7 +344,8 @@ class ZooKeeperLink:
     def _reconnect(self) -> None:
         if self._can_reach():
             self._heard_ms = self._schedule.now_ms
-            self._connection = _Connection()
+            there, back = (_Lane(self._schedule, self._can_reach) for _ in range(2))
+            self._connection = _Connection(there, back)
             if self.session != NO_SESSION and self._service.hear(self.session):
                 self._tell(SessionResumed())
             else:
@@ -337,7 +358,7 @@ class ZooKeeperLink:
     def _suspend(self) -> None:
         connection, self._connection = self._connection, None
         assert connection is not None
-        connection.is_open = False
+        connection.end()
         for number in connection.pending:
             self._tell(Answered(number, Unheard()))
         self._tell(SessionSuspended())
