@@ -105,7 +105,8 @@ def test_what_is_in_zookeeper_can_be_read_by_people(
         assert state["leader_epoch"] >= 0
     replicas = _read(zookeeper, f"/brokers/topics/{TOPIC}")["partitions"]
     assert {tuple(sorted(each)) for each in replicas.values()} == {(1, 2, 3)}
-    AdminClient({"bootstrap.servers": cluster.bootstrap}).delete_topics([TOPIC])[TOPIC].result(60)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([TOPIC])[TOPIC].result(60)
     assert _read(zookeeper, f"/brokers/topics/{TOPIC}") == {}
 
 

@@ -106,6 +106,8 @@ class Follower:
 
     def _read(self, offsets: list[Offset]) -> Step:
         before = self.fetched
+        if not offsets:
+            return False
         results = yield tuple(Get(batch_path(offset)) for offset in offsets)
         for first, got in zip(offsets, results, strict=True):
             if not isinstance(got, Got):

@@ -229,12 +229,13 @@ class Office:
                 return
             if self._in_flight is None and self._queue:
                 self._in_flight = self._merged()
+            is_well = True
             if self._in_flight is not None:
                 is_well = yield from self._write_batch(self._in_flight)
             elif self._unrepaired:
                 is_well = yield from self._repair(next(iter(self._unrepaired)))
-            else:
-                is_well = yield from self._keep_snapshot()
+            elif self._snapshot is not None:
+                is_well = yield from self._keep_snapshot(*self._snapshot)
             if not is_well:
                 return
 
@@ -338,10 +339,8 @@ class Office:
         self._unrepaired.pop(topic, None)
         return True
 
-    def _keep_snapshot(self) -> Step:
+    def _keep_snapshot(self, end: Offset, image: Image) -> Step:
         """All metadata as one image; the log before it is let go of."""
-        assert self._snapshot is not None
-        end, image = self._snapshot
         self._snapshot = None
         path, check = snapshot_path(end, self.epoch), Check(CONTROLLER_EPOCH, self._epoch_version)
         pieces = split(encode_image(image))

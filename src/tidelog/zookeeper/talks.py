@@ -163,6 +163,7 @@ class Talks:
         else:
             running.is_single = not isinstance(wish, tuple)
             requests = wish if isinstance(wish, tuple) else (wish,)
+            assert requests, "nothing is asked, so nothing would be answered"
             running.results = [None] * len(requests)
             for place, request in enumerate(requests):
                 self._ask(running, place, request, now_ms)
