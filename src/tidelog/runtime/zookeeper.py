@@ -76,6 +76,7 @@ class ZooKeeperDoor:
         self._on_event = on_event
         self._session = NO_SESSION
         self._is_stopped = False
+        self._watchers: dict[str, Callable[[Any], None]] = {}
         logging.getLogger("kazoo").setLevel(logging.ERROR)  # the node says itself what matters
         self._client = KazooClient(
             hosts=",".join(f"{_bracketed(host)}:{port}" for host, port in ensemble.servers),
@@ -156,6 +157,10 @@ class ZooKeeperDoor:
         return transaction
 
     def _watcher(self, path: str) -> Callable[[Any], None]:
+        """One for each path, so that asking twice is told once."""
+        return self._watchers.setdefault(path, self._make_watcher(path))
+
+    def _make_watcher(self, path: str) -> Callable[[Any], None]:
         def fired(event: Any) -> None:
             if event.type != "NONE":  # the connection's own news comes by another way
                 self._tell(WatchFired(path))

@@ -12,8 +12,8 @@ The session is what ZooKeeper knows of the node, and it has four states:
 | expired | ZooKeeper has ended it: fenced at once; a new one begins with a new registration |
 
 From every answer on, for the session's timeout counted from when it was asked for, the node is sure
-that its znode is there (`lease_until_ms`), hence that nobody was given what it leads. Without one,
-it asks every so often.
+that its znode is there (`lease_until_ms`), hence that nobody was given what it leads. So it looks
+at what it watches every so often, even if nothing happens.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from tidelog.zookeeper.requests import (
     NO_SESSION,
     Answered,
     AskZooKeeper,
-    Get,
     SessionExpired,
     SessionResumed,
     SessionStarted,
@@ -61,7 +60,7 @@ class ZooKeeperJournal:
         self._office = Office(own.node_id, own.endpoint, self._follower)
         self._records_per_snapshot = records_per_snapshot
         self._since_snapshot = 0
-        self._probe_ms: float | None = None
+        self._look_ms: float | None = None
         self.failure: str | None = None
         """Why the node can't go on: the metadata is not to be understood by it."""
         self.reports: list[str] = []
@@ -184,14 +183,14 @@ class ZooKeeperJournal:
             self._talks.begin("epoch", self._presence.tell_epoch, now.monotonic_ms)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._talks.next_deadline(), self._probe_ms)
+        deadlines = (self._talks.next_deadline(), self._look_ms)
         return min((at for at in deadlines if at is not None), default=None)
 
     def tick(self, now: Now) -> None:
         self._advance(now, lambda: self._talks.tick(now.monotonic_ms))
-        if self._probe_ms is not None and now.monotonic_ms >= self._probe_ms:
-            self._probe_ms = now.monotonic_ms + self._talks.timeout_ms / _QUESTIONS_PER_SESSION
-            self._talks.begin("probe", _probe, now.monotonic_ms)
+        if self._look_ms is not None and now.monotonic_ms >= self._look_ms:
+            self._look_ms = now.monotonic_ms + self._talks.timeout_ms / _QUESTIONS_PER_SESSION
+            self._look_at_all(now)
 
     def resign(self, now: Now) -> None:
         if self.is_active and self._talks.is_connected:
@@ -240,7 +239,7 @@ class ZooKeeperJournal:
                 )
             self._talks.suspend()
             self._office.suspend()
-            self._probe_ms = None
+            self._look_ms = None
         else:
             assert isinstance(word, SessionExpired)
             self._expire()
@@ -253,13 +252,13 @@ class ZooKeeperJournal:
         self._office.leave()
         self._office.controller = None
         self._presence.lose()
-        self._probe_ms = None
+        self._look_ms = None
         self.sessions_ended += 1
 
     def _go_on(self, now: Now) -> None:
         """A session has begun, or is back: everything is looked at anew."""
         now_ms, talks = now.monotonic_ms, self._talks
-        self._probe_ms = now_ms + talks.timeout_ms / _QUESTIONS_PER_SESSION
+        self._look_ms = now_ms + talks.timeout_ms / _QUESTIONS_PER_SESSION
         self._advance(now, lambda: talks.begin("announce", self._arrive, now_ms))
 
     def _arrive(self) -> Talk:
@@ -276,14 +275,20 @@ class ZooKeeperJournal:
         now_ms = now.monotonic_ms
         has_arrived = was_arriving and not self._talks.is_under_way("announce")
         if has_arrived and self._presence.is_announced:
-            self._talks.begin("follow", self._follower.follow, now_ms)
-            self._talks.begin("look around", self._presence.look_around, now_ms)
-            self._look(now)
+            self._look_at_all(now)
             self.note_broker_epoch(self._presence.epoch, now)
         if stage is Stage.IN_OFFICE and self._office.stage is Stage.OUTSIDE:
             self._talks.begin("follow", self._follower.follow, now_ms)
             self._look(now)
         self._write(now)
+
+    def _look_at_all(self, now: Now) -> None:
+        """What is watched, whether a watch has fired or not: the answers also renew the lease."""
+        if self._presence.is_announced:
+            now_ms = now.monotonic_ms
+            self._talks.begin("follow", self._follower.follow, now_ms)
+            self._talks.begin("look around", self._presence.look_around, now_ms)
+            self._look(now)
 
     def _look(self, now: Now) -> None:
         session = self._talks.session
@@ -307,7 +312,3 @@ class ZooKeeperJournal:
             self._look(now)
         elif path == IDS:
             self._talks.begin("look around", self._presence.look_around, now_ms)
-
-
-def _probe() -> Talk:
-    yield Get(CONTROLLER, watches=False)
