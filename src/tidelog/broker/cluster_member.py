@@ -22,7 +22,7 @@ from tidelog.broker.quorum_requests import question_of
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
-from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call, Sentinel
+from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call
 from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
@@ -30,6 +30,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
+from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tidelog.zookeeper.requests import Word
 
 
@@ -182,14 +183,17 @@ class ClusterMember:
 
     # --- the quorum's own requests --------------------------------------------------------------
 
-    def receive(self, call: Call, request: Any) -> Sentinel:
+    def receive(self, call: Call, request: Any) -> Any:
         """A question to this node's replica of the metadata log; answered when it is."""
         try:
             question = question_of(request)
         except DecodeError:
             return CLOSE
         if not isinstance(self.journal, QuorumJournal):
-            return CLOSE  # nobody votes here
+            is_asked = isinstance(request, DescribeQuorumRequest)
+            # Nobody votes here: as Kafka with ZooKeeper, which does not know the question.
+            unknown = ErrorCode.UNSUPPORTED_VERSION
+            return DescribeQuorumResponse(error_code=unknown, topics=[]) if is_asked else CLOSE
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
         self.journal.receive(call.now, number, question)
         return PARKED

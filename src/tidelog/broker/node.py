@@ -306,7 +306,9 @@ class Node:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
         failure = member.journal.failure or self.state.storage_error
         if failure is not None:
-            self._give_up(failure, effects)
+            is_disk = not self._config.uses_zookeeper or member.journal.failure is None
+            what = "the disk failed" if is_disk else "the metadata in ZooKeeper can't be used"
+            self._give_up(f"{what} ({failure})", effects)
             return
         self._apply_committed(now, effects)
         member.settle(now)
@@ -512,7 +514,7 @@ class Node:
         """A member that can't keep its promises must be gone before it breaks one: what it leads is
         in better hands with the others."""
         self._is_stopped = True
-        effects.append(Stop(f"the disk failed ({why}): see to it, then start the node again"))
+        effects.append(Stop(f"{why}: see to it, then start the node again"))
 
     def _may_go(self, now: Now, member: ClusterMember) -> bool:
         """The cluster lets it go, or does not answer."""

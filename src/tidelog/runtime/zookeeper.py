@@ -96,9 +96,14 @@ class ZooKeeperDoor:
 
     def stop(self) -> None:
         """The session ends with it, so that nobody has to wait for it to run out."""
+        from kazoo.exceptions import KazooException
+
         self._is_stopped = True
-        self._client.stop()
-        self._client.close()
+        try:
+            self._client.stop()
+            self._client.close()
+        except KazooException as error:  # nobody is there to be told
+            log.debug("ZooKeeper was not told of the end: %s", error or type(error).__name__)
 
     def ask(self, effect: AskZooKeeper) -> None:
         if effect.session != self._session or self._is_stopped:

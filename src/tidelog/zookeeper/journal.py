@@ -132,7 +132,8 @@ class ZooKeeperJournal:
 
     @property
     def is_active(self) -> bool:
-        return self._office.stage is Stage.IN_OFFICE
+        """In office, and knowing who is there: nobody is fenced on the word of heartbeats alone."""
+        return self._office.stage is Stage.IN_OFFICE and self._presence.present is not None
 
     @property
     def leader_id(self) -> NodeId | None:

@@ -38,6 +38,7 @@ from tidelog.zookeeper.paths import (
     SnapshotPlace,
     batch_path,
     config_path,
+    decode_count,
     encode_batch,
     first_offset,
     piece_path,
@@ -169,7 +170,7 @@ class Office:
         if not isinstance(counted, Got):
             self.stage = Stage.OUTSIDE
             return False
-        me = ControllerNode(self._node_id, int(counted.data) + 1, self._endpoint)
+        me = ControllerNode(self._node_id, decode_count(counted.data) + 1, self._endpoint)
         changes: list[Change] = [] if stale is None else [Delete(CONTROLLER, stale.version)]
         changes += [
             Create(CONTROLLER, me.encode(), is_ephemeral=True),
@@ -190,9 +191,9 @@ class Office:
         if self.stage is Stage.IN_OFFICE:
             return True
         counted = yield Get(CONTROLLER_EPOCH)
-        assert isinstance(counted, Got)
-        assert self.controller is not None
-        if int(counted.data) != self.controller.epoch:
+        assert self.controller is not None, "who has the znode has written it"
+        is_ours = isinstance(counted, Got) and decode_count(counted.data) == self.controller.epoch
+        if not is_ours:
             self.leave()
             return False
         self.stage = Stage.ELECTED
@@ -251,8 +252,7 @@ class Office:
     def _look_at_head(self) -> Step:
         """After a write that was not answered. False: another is the controller now."""
         found = yield Get(HEAD)
-        assert isinstance(found, Got), "the head is never deleted"
-        head = Head.decode(found.data)
+        head = Head.decode(found.data if isinstance(found, Got) else b"")
         batch = self._in_flight
         written = self._head.end if batch is None else batch.end
         if head.epoch in (self.epoch, self._head.epoch) and head.end in (self._head.end, written):
@@ -367,7 +367,7 @@ class Office:
         check = Check(CONTROLLER_EPOCH, self._epoch_version)
         listed = yield Children(parent)
         names = sorted(listed.names) if isinstance(listed, Listed) else []
-        old = [f"{parent}/{name}" for name in names if first_offset(name) < end]
+        old = [f"{parent}/{name}" for name in names if 0 <= first_offset(name) < end]
         if parent == SNAPSHOTS:
             pieces: list[str] = []
             for path in (path for path in old if path != keep):

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from tidelog.metadata.image import PartitionState, TopicState
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
-from tidelog.model.ids import Endpoint, NodeId, Offset
+from tidelog.model.ids import NO_OFFSET, Endpoint, NodeId, Offset
 from tidelog.wire.errors import DecodeError
 
 IDS = "/brokers/ids"
@@ -77,8 +77,9 @@ def piece_path(first: Offset, epoch: int, piece: int) -> str:
 
 
 def first_offset(name: str) -> Offset:
-    """Of the batch that a znode below `LOG` belongs to."""
-    return Offset(int(name.partition("-")[0]))
+    """What the name of a znode of the log, or of a snapshot, begins with; none of ours if -1."""
+    digits = name.partition("-")[0]
+    return Offset(int(digits)) if digits.isdecimal() else NO_OFFSET
 
 
 def snapshot_path(end: Offset, epoch: int) -> str:
@@ -126,6 +127,13 @@ def topic_json(topic: TopicState) -> bytes:
 
 def config_json(configs: Mapping[str, str]) -> bytes:
     return to_json(config=dict(configs))
+
+
+def decode_count(data: bytes) -> int:
+    """What `CONTROLLER_EPOCH` says."""
+    if not data.isdigit():
+        raise DecodeError(f"{CONTROLLER_EPOCH} can't be understood: {data[:100]!r}")
+    return int(data)
 
 
 @dataclass(frozen=True, slots=True)

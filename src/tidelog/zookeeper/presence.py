@@ -68,8 +68,7 @@ class Presence:
 
     def __init__(self, own: Self) -> None:
         self._own = own
-        self.epoch: int = NO_BROKER_EPOCH
-        self._written_epoch: int = NO_BROKER_EPOCH
+        self.epoch = self._written_epoch = own.last_epoch
         self.is_announced = False
         """The znode is there, in the present session."""
         self.present: frozenset[NodeId] | None = None
@@ -78,7 +77,6 @@ class Presence:
     def lose(self) -> None:
         """The session is over."""
         self.is_announced = False
-        self.epoch = NO_BROKER_EPOCH
         self.present = None
 
     @property
