@@ -19,7 +19,7 @@ from tidelog.model.safeguards import Safeguard
 from tidelog.sim.any_run import run_any
 from tidelog.sim.history import dump
 from tidelog.sim.report import count_rows, replay_command, tell, total
-from tidelog.sim.run import RunOptions
+from tidelog.sim.run import ANY_SIZE, RunOptions
 
 app = typer.Typer(
     help="Run simulated nodes with faults, by seed.",
@@ -87,7 +87,8 @@ def run(
         ),
     ] = 1,
     consensus: Annotated[
-        Consensus, typer.Option(help="How a cluster agrees on its metadata.")
+        Consensus,
+        typer.Option(help="How a cluster agrees on its metadata; `zookeeper` makes it a cluster."),
     ] = Consensus.quorum,
     ablate: Annotated[
         Ablation | None,
@@ -103,6 +104,8 @@ def run(
 
     The same seed always gives the same run. Exit code 1 if a seed is red.
     """
+    if consensus is Consensus.zookeeper and nodes == 1:
+        nodes = ANY_SIZE
     options = RunOptions(
         nodes=nodes,
         ablate=None if ablate is None else Safeguard[ablate.value],
