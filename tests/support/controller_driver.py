@@ -45,6 +45,7 @@ class ControllerDriver:
         self.log: list[MetadataRecord] = []
         self.epochs: dict[NodeId, BrokerEpoch] = {}
         self.incarnations = 0
+        self.present: frozenset[NodeId] | None = None
         self.controller = self._make(Image())
         self.controller.begin(self.now_ms, self.offset)
 
@@ -75,7 +76,13 @@ class ControllerDriver:
         assert image == self.image
         image.validate(whole=True)
         self.controller = self._make(image)
+        self.controller.sees(self.present)
         self.controller.begin(self.now_ms, self.offset)
+
+    def see(self, *nodes: int) -> None:
+        """Who is there besides being heard of."""
+        self.present = frozenset(NodeId(node) for node in nodes)
+        self.controller.sees(self.present)
 
     # --- nodes --------------------------------------------------------------------------------
 
@@ -110,6 +117,8 @@ class ControllerDriver:
         wants_shutdown: bool = False,
         wants_fence: bool = False,
         seen: int | None = None,
+        is_cut_off: bool = False,
+        is_certain: bool = True,
     ) -> HeartbeatOutcome:
         node_id = NodeId(node)
         beat = Heartbeat(
@@ -118,8 +127,9 @@ class ControllerDriver:
             self.offset if seen is None else seen,
             wants_fence=wants_fence,
             wants_shutdown=wants_shutdown,
+            is_cut_off=is_cut_off,
         )
-        decision = self.controller.heartbeat(beat, now_ms=self.now_ms)
+        decision = self.controller.heartbeat(beat, now_ms=self.now_ms, is_certain=is_certain)
         self.commit(decision)
         return decision.response
 

@@ -20,6 +20,7 @@ MACHINE_ROOMS = (
     "groups",
     "partition",
     "quorum",
+    "zookeeper",
     "broker",
     "sim",
 )

@@ -14,6 +14,7 @@ from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.last_life import LastLife, note_broker_epoch, note_cluster_id
+from tidelog.broker.member_journal import MemberJournal
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
@@ -22,7 +23,7 @@ from tidelog.broker.refusals import Refusals
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
-from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call, Sentinel
+from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call
 from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
@@ -30,6 +31,8 @@ from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
+from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from tidelog.zookeeper.requests import Word
 
 
 class ClusterMember:
@@ -39,11 +42,10 @@ class ClusterMember:
         self,
         config: NodeConfig,
         state: BrokerState,
-        journal: QuorumJournal,
+        journal: MemberJournal,
         peers: Peers,
         disk: Disk,
         *,
-        known: dict[NodeId, Endpoint],
         incarnation: UUID,
         last_life: LastLife,
     ) -> None:
@@ -52,10 +54,10 @@ class ClusterMember:
         self.journal = journal
         self._peers = peers
         self._disk = disk
-        self._known = known
         self._noted_epoch = NO_BROKER_EPOCH
         self._cluster_id = last_life.cluster_id
         self._decide_from_ms = 0.0
+        self._sessions_ended = 0
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
@@ -68,6 +70,7 @@ class ClusterMember:
             endpoint_of=self.endpoint_of,
             answer=state.complete,
             want_flush=state.flushing.touch_journal,
+            newest_image=lambda: state.controller.image,
         )
         settings = config.settings
         self.registration = Registration(
@@ -87,6 +90,8 @@ class ClusterMember:
             ),
             metadata_offset=lambda: journal.applied_offset,
             office_until_ms=journal.office_until_ms,
+            may_join=lambda: journal.may_join,
+            is_cut_off=lambda: journal.is_cut_off,
         )
         self.refusals = Refusals(
             self.registration,
@@ -97,19 +102,14 @@ class ClusterMember:
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
-        """For the quorum. The configuration comes first, then what answers say of the leader: what
-        the metadata says here may be from before a node moved, and without the leader it stays."""
-        known = self._known.get(node_id)
-        if known is not None:
-            return known
+        """For the journal. What it knows itself comes first: what the metadata says here may be
+        from before a node moved, and without the leader it stays so."""
+        fixed = self.journal.fixed_endpoint(node_id)
+        if fixed is not None:
+            return fixed
         if node_id == self._config.node_id:
             return Endpoint(self._config.host, self._config.port)
-        journal = self.journal
-        return (
-            journal.told_endpoint(node_id)
-            or self._registered(node_id)
-            or journal.voter_endpoint(node_id)
-        )
+        return self._registered(node_id) or self.journal.voter_endpoint(node_id)
 
     def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """For partitions. A node that leads one has registered: that is the newest there is."""
@@ -168,6 +168,19 @@ class ClusterMember:
         deadline_ms = None if controller is None else controller.next_deadline()
         return None if deadline_ms is None else max(deadline_ms, self._decide_from_ms)
 
+    def is_certain(self, now_ms: float) -> bool:
+        """No other controller can be there, if this node is one."""
+        return self.journal.is_certain(now_ms)
+
+    def hear(self, now: Now, word: Word) -> None:
+        """ZooKeeper has said something. The end of a session counts at once."""
+        self.journal.hear(word, now)
+        if self.journal.sessions_ended != self._sessions_ended:
+            self._sessions_ended = self.journal.sessions_ended
+            drawn = self._state.random.getrandbits(128)
+            self.registration.start_over(now, UUID(int=drawn, version=4))
+        self._watch_session(now)
+
     def begin(self, now: Now) -> None:
         """The beginning of a step: time may have passed, and the session with it."""
         self._watch_session(now)
@@ -196,12 +209,17 @@ class ClusterMember:
 
     # --- the quorum's own requests --------------------------------------------------------------
 
-    def receive(self, call: Call, request: Any) -> Sentinel:
+    def receive(self, call: Call, request: Any) -> Any:
         """A question to this node's replica of the metadata log; answered when it is."""
         try:
             question = question_of(request)
         except DecodeError:
             return CLOSE
+        if not isinstance(self.journal, QuorumJournal):
+            is_asked = isinstance(request, DescribeQuorumRequest)
+            # Nobody votes here: as Kafka with ZooKeeper, which does not know the question.
+            unknown = ErrorCode.UNSUPPORTED_VERSION
+            return DescribeQuorumResponse(error_code=unknown, topics=[]) if is_asked else CLOSE
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
         self.journal.receive(call.now, number, question)
         return PARKED
@@ -214,6 +232,8 @@ class ClusterMember:
             self._former = leader_id
         epoch = self.journal.epoch if self.journal.is_active else None
         if epoch == self._office:
+            if self._state.active_controller is not None:
+                self._state.active_controller.sees(self.journal.present)
             return
         if self._office is not None:
             self._state.active_controller = None
@@ -230,6 +250,7 @@ class ClusterMember:
         state.active_controller = controller
         self.registration.took_office()
         former, self._former = self._former, None
+        controller.sees(self.journal.present)
         controller.begin(now.monotonic_ms, self.journal.last_offset, former=former)
         self._record(controller.identify_cluster(), now)
         self._record(decide_defaults(controller.image, election_defaults(self._config)), now)
@@ -276,7 +297,8 @@ class ClusterMember:
     def _watch_session(self, now: Now) -> None:
         """A leader without a session acknowledges nothing: others may lead by now."""
         replicas = self._state.replicas
-        has_session = self.registration.may_lead(now.monotonic_ms)
+        lease_until_ms = self.journal.lease_until_ms
+        has_session = self.registration.may_lead(now.monotonic_ms, lease_until_ms=lease_until_ms)
         if has_session != replicas.membership.has_session:
             replicas.session_changed(is_alive=has_session)
             self._state.roles_changed()
@@ -294,6 +316,7 @@ class ClusterMember:
                 self._state.fail_storage(error)
                 return
             self._noted_epoch = replicas.membership.broker_epoch = epoch
+            self.journal.note_broker_epoch(epoch, now)
             registration.is_noted = True
         if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
             self.reports += replicas.let_in(now.monotonic_ms)
@@ -303,7 +326,7 @@ class ClusterMember:
         return {
             **self.registration.describe(),
             "controller": self.journal.leader_id,
-            "quorum": self.journal.describe(),
+            "consensus": self.journal.describe(),
             "calls": self._peers.describe(),
         }
 

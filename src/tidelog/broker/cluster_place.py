@@ -20,6 +20,10 @@ class ClusterPlace(Protocol):
     @property
     def broker_epoch(self) -> int: ...
 
+    def is_certain(self, now_ms: float) -> bool:
+        """If this node is the controller: that no other can be."""
+        ...
+
     def ask_controller(
         self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
     ) -> bool:
@@ -40,6 +44,9 @@ class Alone:
     @property
     def broker_epoch(self) -> int:
         return -1
+
+    def is_certain(self, now_ms: float) -> bool:
+        return True
 
     def ask_controller(
         self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation

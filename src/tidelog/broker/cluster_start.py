@@ -12,6 +12,7 @@ from uuid import UUID
 from tidelog.broker.cluster_member import ClusterMember
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.last_life import LastLife, directory_id, take_last_life
+from tidelog.broker.member_journal import MemberJournal
 from tidelog.broker.peers import Peers
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
@@ -34,6 +35,8 @@ from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.voters import Endpoint as VoterEndpoint
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
 from tidelog.wire.errors import DecodeError
+from tidelog.zookeeper.journal import ZooKeeperJournal
+from tidelog.zookeeper.presence import Self
 
 _LISTENER = "PLAINTEXT"
 
@@ -49,8 +52,53 @@ def start_member(
 ) -> tuple[BrokerState, ClusterMember]:
     """The state as the disk has it, and the node's place in the cluster."""
     last_life = take_last_life(disk)
-    disk.make_directory(METADATA_DIRECTORY)
     disk.make_directory(TOPICS_DIRECTORY)
+    journal = _journal(
+        config, disk, random, peers, last_life=last_life, now=now, safeguards=safeguards
+    )
+    state = BrokerState(
+        config,
+        journal=journal,
+        image=Image(),
+        controller=None,
+        replicas=_replicas(config, disk, last_life, safeguards),
+        random=random,
+        safeguards=safeguards,
+    )
+    member = ClusterMember(
+        config,
+        state,
+        journal,
+        peers,
+        disk,
+        incarnation=_draw_uuid(random),
+        last_life=last_life,
+    )
+    state.cluster = member
+    return state, member
+
+
+def _journal(
+    config: NodeConfig,
+    disk: Disk,
+    random: Random,
+    peers: Peers,
+    *,
+    last_life: LastLife,
+    now: Now,
+    safeguards: frozenset[Safeguard],
+) -> MemberJournal:
+    """The way to agree that was chosen."""
+    records_per_snapshot = config.settings.metadata_log_max_records_between_snapshots
+    if config.uses_zookeeper:
+        own = Self(
+            config.node_id,
+            Endpoint(config.host, config.port),
+            config.rack,
+            last_life.broker_epoch,
+        )
+        return ZooKeeperJournal(own, records_per_snapshot=records_per_snapshot)
+    disk.make_directory(METADATA_DIRECTORY)
     voters = parse_voters(config.settings.controller_quorum_voters)
     bootstrap = parse_bootstrap(config.settings.controller_quorum_bootstrap_servers)
     log = open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
@@ -68,36 +116,15 @@ def start_member(
             bootstrap=tuple(bootstrap),
             safeguards=safeguards,
         )
-        journal = QuorumJournal(
+        return QuorumJournal(
             quorum,
             metadata_log,
             peers,
-            records_per_snapshot=config.settings.metadata_log_max_records_between_snapshots,
+            known={**voters, **bootstrap},
+            records_per_snapshot=records_per_snapshot,
         )
     except (LogDamaged, VoteDamaged, DecodeError) as damaged:
         raise StartRefused(f"{damaged}; {_remedy(config.node_id, voters)}") from None
-    replicas = _replicas(config, disk, last_life, safeguards)
-    state = BrokerState(
-        config,
-        journal=journal,
-        image=Image(),
-        controller=None,
-        replicas=replicas,
-        random=random,
-        safeguards=safeguards,
-    )
-    member = ClusterMember(
-        config,
-        state,
-        journal,
-        peers,
-        disk,
-        known={**voters, **bootstrap},
-        incarnation=_draw_uuid(random),
-        last_life=last_life,
-    )
-    state.cluster = member
-    return state, member
 
 
 def _remedy(node_id: NodeId, voters: dict[NodeId, Endpoint]) -> str:

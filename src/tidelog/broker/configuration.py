@@ -25,6 +25,10 @@ class NodeConfig:
     def is_member(self) -> bool:
         """Of a cluster; else the node is alone, and its own controller."""
         settings = self.settings
-        return bool(
+        return self.uses_zookeeper or bool(
             settings.controller_quorum_voters or settings.controller_quorum_bootstrap_servers
         )
+
+    @property
+    def uses_zookeeper(self) -> bool:
+        return self.settings.consensus == "zookeeper"

@@ -10,6 +10,7 @@ from typing import Literal
 
 from tidelog.log.disk import Buffer, FileSpan, Syncable
 from tidelog.model.ids import CallId, ConnectionId, Endpoint
+from tidelog.zookeeper.requests import AskZooKeeper
 
 Part = Buffer | FileSpan
 
@@ -109,6 +110,7 @@ Effect = (
     | StartFlush
     | CallPeer
     | HangUp
+    | AskZooKeeper
     | Announce
     | Report
     | Stop

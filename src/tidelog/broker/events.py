@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidelog.log.disk import DiskError
 from tidelog.model.ids import CallId, ConnectionId
+from tidelog.zookeeper.requests import ZooKeeperSpoke
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,6 +77,7 @@ Event = (
     | FlushDone
     | PeerAnswered
     | PeerFailed
+    | ZooKeeperSpoke
     | Tick
     | StopRequested
 )

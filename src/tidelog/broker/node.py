@@ -58,6 +58,7 @@ from tidelog.wire.requests import (
     decode_header,
     encode_response,
 )
+from tidelog.zookeeper.requests import ZooKeeperSpoke
 
 _LEAVING_MS = 10_000.0
 """How long a node that stops waits for the cluster to take over what it leads."""
@@ -148,6 +149,9 @@ class Node:
             self._peers.answered(now, event)
         elif type(event) is PeerFailed:
             self._peers.failed(now, event)
+        elif type(event) is ZooKeeperSpoke:
+            if self._member is not None:
+                self._member.hear(now, event.word)
         elif type(event) is StopRequested:
             self._on_stop(now, effects)
         if not self._is_stopped:
@@ -293,19 +297,23 @@ class Node:
         elif not state.node_is_read_only:
             self._start_flush(now, effects)
         effects += self._peers.take_effects()
+        if self._member is not None:
+            effects += self._member.journal.take_effects()
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
         """Metadata first, since everything else goes by it; twice, since taking office decides."""
         failure = member.journal.failure or self.state.storage_error
         if failure is not None:
-            why = f"the disk failed ({failure}): see to it, then start the node again"
-            self._give_up(why, effects)
+            is_disk = not self._config.uses_zookeeper or member.journal.failure is None
+            what = "the disk failed" if is_disk else "the metadata in ZooKeeper can't be used"
+            self._give_up(f"{what} ({failure}): see to it, then start the node again", effects)
             return
         self._apply_committed(now, effects)
         member.settle(now)
         self._apply_committed(now, effects)
-        effects += [Report("warning", text) for text in member.reports]
-        member.reports = []
+        journal = member.journal
+        effects += [Report("warning", text) for text in (*member.reports, *journal.reports)]
+        member.reports, journal.reports = [], []
         if member.refusals.expelled is not None:
             self._give_up(member.refusals.expelled, effects)
         elif member.is_serving and not self._is_announced:
@@ -395,19 +403,24 @@ class Node:
                     state.flushing.touch(leader)
             effects += [Report("warning", text) for text in leader.take_reports()]
         if not state.node_is_read_only:
-            self._checkpoint(state.journal.log)
-            self._keep_snapshot()
-            if state.journal.log.has_overtaken_mark:
-                state.flushing.touch_journal()
+            self._checkpoint_journal()
+            self._keep_snapshot(now)
         idle_ms = self._config.settings.connections_max_idle_ms
         self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
 
-    def _keep_snapshot(self) -> None:
+    def _checkpoint_journal(self) -> None:
+        try:
+            if self.state.journal.checkpoint():
+                self.state.flushing.touch_journal()
+        except DiskError as error:
+            self.state.fail_storage(error)
+
+    def _keep_snapshot(self, now: Now) -> None:
         """Nobody waits for it, so a full disk is no error here."""
         if self._member is None:
             return
         try:
-            self._member.journal.keep_snapshot(self.state.image)
+            self._member.journal.keep_snapshot(self.state.image, now)
         except DiskFull:
             pass
         except DiskError as error:
@@ -440,10 +453,8 @@ class Node:
                 if leader.log.has_new_files:
                     state.flushing.touch(leader)
         if flush_round.journal is not None:
-            state.journal.log.flushed(flush_round.journal)
-            if self._member is not None:
-                self._member.journal.flushed(now)
-            else:
+            state.journal.flushed(flush_round.journal, now)
+            if self._member is None:
                 self._apply_committed(now, effects)
 
     def _apply_committed(self, now: Now, effects: list[Effect]) -> None:
@@ -545,7 +556,7 @@ class Node:
                     leader.close_cleanly()
                     state.advanced[leader] = None
             if is_clean:
-                state.journal.log.close_cleanly()
+                state.journal.close_cleanly()
                 self._apply_committed(now, effects)
         except DiskError as error:
             is_clean = False

@@ -8,7 +8,7 @@ quorum wants to say to other nodes goes through `Peers`; what they ask of it com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.broker.peers import Peers, Then
@@ -47,6 +47,7 @@ from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages import fetch, vote
+from tidelog.zookeeper.requests import AskZooKeeper, Word
 
 _REQUEST_TIMEOUT_MS = 2_000.0
 _ENDPOINT_ROWS: dict[type, Callable[..., Any]] = {
@@ -64,9 +65,11 @@ class QuorumJournal:
         metadata_log: MetadataLog,
         peers: Peers,
         *,
+        known: Mapping[NodeId, Endpoint],
         records_per_snapshot: int,
     ) -> None:
         self._quorum = quorum
+        self._known = known
         self._log = metadata_log
         self._peers = peers
         self._records_per_snapshot = records_per_snapshot
@@ -83,11 +86,13 @@ class QuorumJournal:
         """Why the quorum can't go on here: the node must stop."""
         self.stranger: Endpoint | None = None
         """A node that was asked, and belongs to another cluster."""
+        self.reports: list[str] = []
 
     # --- as any journal -------------------------------------------------------------------------
 
     @property
     def log(self) -> Log:
+        """This node's copy, for those who check it."""
         return self._log.log
 
     @property
@@ -129,7 +134,19 @@ class QuorumJournal:
         return proposal.last_offset
 
     def flush_ticket(self) -> FlushTicket | None:
-        return self.log.flush_targets()
+        return self._log.log.flush_targets()
+
+    def flushed(self, ticket: FlushTicket, now: Now) -> None:
+        self._log.log.flushed(ticket)
+        self._step(now, LogFlushed())
+
+    def checkpoint(self) -> bool:
+        log = self._log.log
+        log.checkpoint()
+        return log.has_overtaken_mark
+
+    def close_cleanly(self) -> None:
+        self._log.log.close_cleanly()
 
     def take_restored(self) -> Image | None:
         """The image of a snapshot, if one is to take the place of all that was known."""
@@ -156,7 +173,7 @@ class QuorumJournal:
                 offset = batch.next_offset
         return records
 
-    def keep_snapshot(self, image: Image) -> None:
+    def keep_snapshot(self, image: Image, now: Now) -> None:
         """Keep `image`, which has all that was given out so far, if the log has grown enough.
         `DiskError` if the disk won't: then nothing has changed."""
         is_due = self._since_snapshot >= self._records_per_snapshot
@@ -172,6 +189,7 @@ class QuorumJournal:
         endpoint_of: Callable[[NodeId], Endpoint | None],
         answer: Callable[[int, Any], None],
         want_flush: Callable[[], None],
+        newest_image: Callable[[], Image],
     ) -> None:
         """Before the first step: where other nodes are, how rows are answered, who flushes."""
         self._endpoint_of = endpoint_of
@@ -182,6 +200,10 @@ class QuorumJournal:
         """It is known now, and written down, to which cluster this node belongs."""
         self._quorum.join(cluster_id)
 
+    def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """A voter's address is in the configuration; the leader's in the answers of others."""
+        return self._known.get(node_id) or self._told.get(node_id)
+
     def next_deadline(self) -> float | None:
         return self._quorum.next_deadline()
 
@@ -190,9 +212,6 @@ class QuorumJournal:
         if deadline_ms is not None and now.monotonic_ms >= deadline_ms:
             self._step(now, Ticked())
 
-    def flushed(self, now: Now) -> None:
-        self._step(now, LogFlushed())
-
     def receive(self, now: Now, number: int, request: Request) -> None:
         """A question of another node; the answer goes to the row of that number."""
         self._step(now, RequestReceived(Ticket(number), request))
@@ -200,6 +219,26 @@ class QuorumJournal:
     def resign(self, now: Now) -> None:
         """Hand over before this node stops."""
         self._step(now, ResignationWanted())
+
+    # Of what a ZooKeeper knows, a quorum knows nothing: heartbeats alone say who is there.
+
+    lease_until_ms = 0.0
+    present: frozenset[NodeId] | None = None
+    may_join = True
+    is_cut_off = False
+    sessions_ended = 0
+
+    def is_certain(self, now_ms: float) -> bool:
+        return True
+
+    def note_broker_epoch(self, epoch: int, now: Now) -> None:
+        pass
+
+    def hear(self, word: Word, now: Now) -> None:
+        raise AssertionError("no ZooKeeper was asked anything")
+
+    def take_effects(self) -> list[AskZooKeeper]:
+        return []
 
     def validate(self) -> None:
         self._quorum.validate()
@@ -272,10 +311,6 @@ class QuorumJournal:
         if row is not None and endpoint is not None:
             named = row(node_id=leader_id, host=endpoint.host, port=endpoint.port)
             response.node_endpoints = [named]
-
-    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """Where a leader is by the word of another node, or its own."""
-        return self._told.get(node_id)
 
     def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """Where a node is by the log's own set of voters."""

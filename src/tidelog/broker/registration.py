@@ -14,7 +14,7 @@ shorter still: it ends as soon as its voters may have elected another, and with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from uuid import UUID
 
@@ -35,6 +35,9 @@ from tidelog.wire.messages.broker_registration import (
 NO_BROKER_EPOCH = -1
 RECOVERED = "tidelog.recovered"
 """The feature a node names that did not stop cleanly: it has what was flushed, and no more."""
+
+METADATA_OUT_OF_REACH = UUID("00000000-0000-4000-8000-746964656c6f")
+"""What a node names among its offline directories that can't reach the keepers of the metadata."""
 
 _RECOVERED_FEATURE = Feature(name=RECOVERED, min_supported_version=1, max_supported_version=1)
 _PLAINTEXT = 0
@@ -82,6 +85,8 @@ class Registration:
         *,
         metadata_offset: Callable[[], Offset],
         office_until_ms: Callable[[], float | None] = lambda: None,
+        may_join: Callable[[], bool] = lambda: True,
+        is_cut_off: Callable[[], bool] = lambda: False,
     ) -> None:
         """`office_until_ms`: while this node is the controller, until when no other is elected."""
         self._identity = identity
@@ -89,6 +94,8 @@ class Registration:
         self._patience = patience
         self._metadata_offset = metadata_offset
         self._office_until_ms = office_until_ms
+        self._may_join = may_join
+        self._is_cut_off = is_cut_off
         self.stage = Stage.JOINING
         self.broker_epoch = NO_BROKER_EPOCH
         self.lease_until_ms = 0.0
@@ -102,9 +109,28 @@ class Registration:
         self._due_ms: float | None = 0.0
         self._asked = 0
 
-    def may_lead(self, now_ms: float) -> bool:
-        """The controller has given nothing of this node's to another, for certain."""
-        return self.stage in (Stage.SERVING, Stage.LEAVING) and now_ms < self.lease_until_ms
+    def may_lead(self, now_ms: float, *, lease_until_ms: float = 0.0) -> bool:
+        """The controller has given nothing of this node's to another, for certain: by its own
+        word, or because of a lease from elsewhere."""
+        until_ms = max(self.lease_until_ms, lease_until_ms)
+        return self.stage in (Stage.SERVING, Stage.LEAVING) and now_ms < until_ms
+
+    def start_over(self, now: Now, incarnation: UUID) -> None:
+        """The cluster counts this node as gone: it registers anew, and vouches for its logs, which
+        it has had in hand all the time."""
+        self.lease_until_ms = 0.0
+        self._asked += 1
+        if self.stage is Stage.LEAVING:
+            self.stage = Stage.LEFT
+        if self.stage in (Stage.FENCED, Stage.SERVING):
+            self._identity = replace(
+                self._identity,
+                incarnation=incarnation,
+                previous_epoch=self.broker_epoch,
+                ended_cleanly=True,
+            )
+            self.stage = Stage.JOINING
+        self._due_ms = now.monotonic_ms + RETRY_MS
 
     def took_office(self) -> None:
         """What an earlier controller has granted counts no longer than what this one grants."""
@@ -126,7 +152,8 @@ class Registration:
         """Speak up if it is time."""
         if self._due_ms is None or now.monotonic_ms < self._due_ms or self.stage is Stage.LEFT:
             return
-        if self.stage is not Stage.JOINING and not self.is_noted:
+        must_wait = not self._may_join() if self.stage is Stage.JOINING else not self.is_noted
+        if must_wait:
             self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self._asked += 1
@@ -185,6 +212,7 @@ class Registration:
             current_metadata_offset=self._metadata_offset(),
             want_fence=False,
             want_shut_down=self.stage is Stage.LEAVING,
+            offline_log_dirs=[METADATA_OUT_OF_REACH] if self._is_cut_off() else [],
         )
 
     def _registered(self, now: Now, number: int, answer: BrokerRegistrationResponse) -> None:

@@ -21,7 +21,7 @@ from tidelog.controller.decision import Decision
 from tidelog.groups.settings import GroupSettings
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.metadata.image import Image
-from tidelog.metadata.journal import MetadataJournal, NotController
+from tidelog.metadata.journal import MetadataJournal, NotController, Unreachable
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnectionId, NodeId, Offset
@@ -184,6 +184,8 @@ class BrokerState:
             offset = self.journal.append(decision.records, now)
         except NotController:
             return ErrorCode.NOT_CONTROLLER
+        except Unreachable:
+            return ErrorCode.REQUEST_TIMED_OUT  # to be tried again, by who wants it
         except DiskFull:
             return ErrorCode.KAFKA_STORAGE_ERROR
         except DiskError as error:

@@ -76,6 +76,14 @@ def up(
             help="The first node's address; the others' ports follow. Port 0 chooses free ones.",
         ),
     ] = "127.0.0.1:9092",
+    zookeeper: Annotated[
+        str,
+        typer.Option(
+            "--zookeeper",
+            metavar="HOST:PORT,…",
+            help="Let this ZooKeeper keep the metadata, instead of the nodes themselves.",
+        ),
+    ] = "",
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,7 +101,9 @@ def up(
         raise typer.BadParameter(str(wrong)) from None
     arguments = [part for text in settings or [] for part in ("--set", text)]
     stop = _StopWish()
-    with ClusterProcess(data_dir, *arguments, count=nodes, host=host, port=port) as running:
+    with ClusterProcess(
+        data_dir, *arguments, count=nodes, host=host, port=port, zookeeper=zookeeper
+    ) as running:
         sys.stdout.write(f"ready {running.bootstrap}\n")
         sys.stdout.flush()
         gone: dict[int, int] = {}

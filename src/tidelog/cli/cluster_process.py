@@ -1,5 +1,5 @@
 """A local cluster as processes: as many `tidelog serve` as asked for, each with its own directory
-and port, all of them voters. For `tidelog cluster up`, the demo and the tests."""
+and port. For `tidelog cluster up`, the demo and the tests."""
 
 from __future__ import annotations
 
@@ -24,17 +24,22 @@ class ClusterProcess:
         count: int = 3,
         host: str = "127.0.0.1",
         port: int = 0,
+        zookeeper: str = "",
     ) -> None:
+        """With `zookeeper` (as `zookeeper.connect`) they agree by that, else among themselves."""
         self.nodes: dict[int, NodeProcess] = {}
         ports = [port + index for index in range(count)] if port else free_ports(host, count)
         ids = range(FIRST_NODE_ID, FIRST_NODE_ID + count)
         voters = ",".join(f"{i}@{_bracketed(host)}:{p}" for i, p in zip(ids, ports, strict=True))
+        agreement = [f"controller.quorum.voters={voters}"]
+        if zookeeper:
+            agreement = ["consensus=zookeeper", f"zookeeper.connect={zookeeper}"]
         with ExitStack() as stack:
             for node_id, node_port in zip(ids, ports, strict=True):
                 node = NodeProcess(
                     data_dir / f"node-{node_id}",
                     *("--node-id", str(node_id)),
-                    *("--set", f"controller.quorum.voters={voters}"),
+                    *(word for setting in agreement for word in ("--set", setting)),
                     *arguments,
                     listen=f"{_bracketed(host)}:{node_port}",
                     waits=False,

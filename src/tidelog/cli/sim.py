@@ -21,7 +21,7 @@ from tidelog.sim.ablations import size_for
 from tidelog.sim.any_run import run_any
 from tidelog.sim.history import dump
 from tidelog.sim.report import count_rows, replay_command, tell, total
-from tidelog.sim.run import RunOptions
+from tidelog.sim.run import ANY_SIZE, RunOptions
 
 app = typer.Typer(
     help="Run simulated nodes with faults, by seed.",
@@ -39,6 +39,13 @@ _TITLES = {"fault": "faults", "struck": "what they hit", "answer": "operations a
 
 Ablation = Enum("Ablation", {guard.name: guard.name for guard in Safeguard})  # type: ignore[misc]
 """The safeguards by name, as typer likes its choices."""
+
+
+class Consensus(Enum):
+    """Who keeps the metadata: the nodes themselves, or a simulated ZooKeeper."""
+
+    quorum = "quorum"
+    zookeeper = "zookeeper"
 
 
 class Result(NamedTuple):
@@ -86,6 +93,10 @@ def run(
             "of a safeguard that one node does not need, 0.",
         ),
     ] = None,
+    consensus: Annotated[
+        Consensus,
+        typer.Option(help="How a cluster agrees on its metadata; `zookeeper` makes it a cluster."),
+    ] = Consensus.quorum,
     ablate: Annotated[
         Ablation | None,
         typer.Option(help="Switch one safeguard off: red seeds are what is hoped for then."),
@@ -101,7 +112,9 @@ def run(
     The same seed always gives the same run. Exit code 1 if a seed is red.
     """
     missing = None if ablate is None else Safeguard[ablate.value]
-    options = RunOptions(nodes=size_for(missing) if nodes is None else nodes, ablate=missing)
+    if nodes is None:
+        nodes = ANY_SIZE if consensus is Consensus.zookeeper else size_for(missing)
+    options = RunOptions(nodes=nodes, ablate=missing, consensus=consensus.value)
     chosen = list(range(seeds)) if seed is None else [seed]
     results = _run_all(chosen, options, jobs=jobs)
     if history is not None and seed is not None:

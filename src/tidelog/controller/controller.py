@@ -140,6 +140,10 @@ class Controller:
 
     # --- nodes --------------------------------------------------------------------------------
 
+    def sees(self, present: frozenset[NodeId] | None) -> None:
+        """Who is there besides, or instead, of who was heard of; None if nothing tells that."""
+        self._sessions.present = present
+
     def identify_cluster(self) -> Decision[str]:
         return decide_cluster_identity(self._image, self._random)
 
@@ -148,10 +152,14 @@ class Controller:
         return decide_defaults(self._image, given, safeguards=self._safeguards)
 
     def register(self, asked: Registration, *, now_ms: float) -> Decision[RegistrationOutcome]:
+        known = self._image.nodes.get(asked.node_id)
+        is_successor = known is not None and asked.previous_epoch == known.epoch
         decision = decide_register(
             self._image,
             asked,
-            has_session=self._sessions.has_session(asked.node_id, now_ms),
+            has_session=self._sessions.may_be_alive(
+                asked.node_id, now_ms, is_successor=is_successor
+            ),
             safeguards=self._safeguards,
         )
         if decision.records:
@@ -161,9 +169,17 @@ class Controller:
     def start_alone(self, asked: Registration) -> Decision[RegistrationOutcome]:
         return decide_start_alone(self._image, asked, safeguards=self._safeguards)
 
-    def heartbeat(self, beat: Heartbeat, *, now_ms: float) -> Decision[HeartbeatOutcome]:
+    def heartbeat(
+        self, beat: Heartbeat, *, now_ms: float, is_certain: bool = True
+    ) -> Decision[HeartbeatOutcome]:
+        """`is_certain`: no other controller can be there."""
         return decide_heartbeat(
-            self._image, self._sessions, beat, now_ms=now_ms, safeguards=self._safeguards
+            self._image,
+            self._sessions,
+            beat,
+            now_ms=now_ms,
+            is_certain=is_certain,
+            safeguards=self._safeguards,
         )
 
     def lost_touch(self, node_id: NodeId) -> None:

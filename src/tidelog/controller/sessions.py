@@ -16,6 +16,12 @@ needs to wait for the session's end:
       ▲                                           │                             │
       └────────────(session over, or asks for it)─┴──(leaders moved and seen)───┘
 
+Where nodes have a session elsewhere, too (with ZooKeeper), `present` are those who have: they may
+lead without being heard of, so nobody is fenced who is present, and nobody is let in who is not.
+A controller that can't be certain to be the only one promises nothing, unless every node that
+counts as alive has just told it that it is cut off as well: then none of them can have been told of
+another controller. A new one waits twice as long before it fences, so such a promise has run out.
+
 A node that shuts down may go when everybody else has seen who leads in its place; so a client that
 is sent away always finds the new leader.
 """
@@ -50,6 +56,7 @@ class Heartbeat:
     metadata_offset: int
     wants_fence: bool = False
     wants_shutdown: bool = False
+    is_cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,9 @@ class HeartbeatOutcome:
     is_caught_up: bool = False
     is_fenced: bool = True
     should_shut_down: bool = False
+
+
+NEVER_HEARD = float("-inf")
 
 
 @dataclass(slots=True)
@@ -71,6 +81,8 @@ class Session:
     moved_at: Offset = NO_OFFSET
     is_short: bool = False
     """It ends with the lease."""
+    heard_ms: float = NEVER_HEARD
+    is_cut_off: bool = False
 
 
 class Sessions:
@@ -79,15 +91,19 @@ class Sessions:
     def __init__(self, timeout_ms: float) -> None:
         self._timeout_ms = timeout_ms
         self._rows: dict[NodeId, Session] = {}
+        self.present: frozenset[NodeId] | None = None
 
     def begin(
         self, image: Image, *, now_ms: float, offset: Offset, former: NodeId | None = None
     ) -> None:
         """This controller has just been elected: `offset` is of the newest record there is,
         `former` the node of the controller before."""
+        if self.present is not None:
+            former = None  # what it has promised, it may have promised without being certain
+        session_ms = self._timeout_ms * (1 if self.present is None else 2)
         self._rows = {
             node_id: Session(
-                now_ms + self._timeout_ms * (FORMER_SHARE if node_id == former else 1),
+                now_ms + session_ms * (FORMER_SHARE if node_id == former else 1),
                 must_reach=offset,
                 moved_at=offset,
                 is_short=node_id == former,
@@ -104,12 +120,13 @@ class Sessions:
         session.deadline_ms = now_ms + self._timeout_ms
         session.is_short = False
         session.metadata_offset = Offset(beat.metadata_offset)
+        session.heard_ms, session.is_cut_off = now_ms, beat.is_cut_off
         return session
 
     def lost_touch(self, node_id: NodeId) -> None:
         """The connection that its heartbeats came on is closed: it may have ended."""
         session = self._rows.get(node_id)
-        if session is not None and not session.is_short:
+        if session is not None and not session.is_short and self.present is None:
             session.is_short = True
             session.deadline_ms -= self._timeout_ms * (1 - LEASE_SHARE)
 
@@ -131,12 +148,33 @@ class Sessions:
         session = self._rows.get(node_id)
         return session is None or now_ms < session.deadline_ms
 
+    def may_be_alive(self, node_id: NodeId, now_ms: float, *, is_successor: bool) -> bool:
+        """Whether a node of that id may still act. Who holds the directory of the last one, and has
+        taken its place among those present, has outlived it."""
+        if is_successor and self.present is not None and node_id in self.present:
+            return False
+        return self.has_session(node_id, now_ms)
+
+    def is_absent(self, node_id: NodeId) -> bool:
+        """It is known to have no session elsewhere."""
+        return self.present is not None and node_id not in self.present
+
+    def are_all_cut_off(self, image: Image, now_ms: float) -> bool:
+        """Every node that counts as alive has just said so."""
+        rows = [self._rows.get(node.node_id) for node in image.nodes.values() if not node.is_fenced]
+        return all(
+            row is not None and row.is_cut_off and now_ms - row.heard_ms <= self._timeout_ms / 2
+            for row in rows
+        )
+
     def expired(self, image: Image, now_ms: float) -> list[NodeId]:
         """Nodes that count as alive, and were not heard of for too long."""
         return [
             node_id
             for node_id in sorted(image.nodes)
-            if not image.nodes[node_id].is_fenced and not self.has_session(node_id, now_ms)
+            if not image.nodes[node_id].is_fenced
+            and not self.has_session(node_id, now_ms)
+            and (self.present is None or node_id not in self.present)
         ]
 
     def next_deadline(self, image: Image) -> float | None:
@@ -144,7 +182,9 @@ class Sessions:
         deadlines = [
             session.deadline_ms
             for node_id, session in self._rows.items()
-            if node_id in image.nodes and not image.nodes[node_id].is_fenced
+            if node_id in image.nodes
+            and not image.nodes[node_id].is_fenced
+            and (self.present is None or node_id not in self.present)
         ]
         return min(deadlines, default=None)
 
@@ -173,12 +213,17 @@ def decide_heartbeat(
     beat: Heartbeat,
     *,
     now_ms: float,
+    is_certain: bool = True,
     safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
 ) -> Decision[HeartbeatOutcome]:
     error = check_broker_epoch(image, beat.node_id, beat.epoch, safeguards)
     if error is not ErrorCode.NONE:
         return Decision([], HeartbeatOutcome(error))
+    if sessions.is_absent(beat.node_id):
+        return Decision([], HeartbeatOutcome(ErrorCode.BROKER_NOT_AVAILABLE))
     session = sessions.heard(beat, now_ms)
+    if not is_certain and not sessions.are_all_cut_off(image, now_ms):
+        return Decision([], HeartbeatOutcome(ErrorCode.BROKER_NOT_AVAILABLE))
     is_caught_up = session.metadata_offset >= session.must_reach
     node = image.nodes[beat.node_id]
     if node.is_fenced:

@@ -39,11 +39,12 @@ class NotController(Exception):
     """A decision was to be written by a node that is not, or no longer, the controller."""
 
 
+class Unreachable(Exception):
+    """A decision can't be written now, by nobody: those who keep the log can't be reached."""
+
+
 class MetadataJournal(Protocol):
     """The metadata log as the rest of a node sees it, whoever it agrees with on it."""
-
-    @property
-    def log(self) -> Log: ...
 
     @property
     def committed_offset(self) -> Offset:
@@ -56,10 +57,21 @@ class MetadataJournal(Protocol):
         ...
 
     def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
-        """Write one decision; gives its last record's offset. `DiskError`, or `NotController`."""
+        """Write one decision; gives its last record's offset. `DiskError`, `NotController`, or
+        `Unreachable`."""
         ...
 
-    def flush_ticket(self) -> FlushTicket | None: ...
+    def flush_ticket(self) -> FlushTicket | None:
+        """What is to be made durable here, if there is something."""
+        ...
+
+    def flushed(self, ticket: FlushTicket, now: Now) -> None: ...
+
+    def checkpoint(self) -> bool:
+        """Note how far the log is durable; whether that has left something to be flushed."""
+        ...
+
+    def close_cleanly(self) -> None: ...
 
     def take_committed(self) -> list[MetadataRecord]:
         """The records that became committed since the last call, in order."""
@@ -130,6 +142,16 @@ class Journal:
 
     def flush_ticket(self) -> FlushTicket | None:
         return self.log.flush_targets()
+
+    def flushed(self, ticket: FlushTicket, now: Now) -> None:
+        self.log.flushed(ticket)
+
+    def checkpoint(self) -> bool:
+        self.log.checkpoint()
+        return self.log.has_overtaken_mark
+
+    def close_cleanly(self) -> None:
+        self.log.close_cleanly()
 
     def take_committed(self) -> list[MetadataRecord]:
         """The records that became committed since the last call, in order."""

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tidelog.model.ids import Endpoint, NodeId
 from tidelog.model.setting import INT32_MAX, InvalidSetting, Setting
 
 VOTERS = "controller.quorum.voters"
 BOOTSTRAP_SERVERS = "controller.quorum.bootstrap.servers"
+ZOOKEEPERS = "zookeeper.connect"
+ZOOKEEPER_PORT = 2181
 
 CLUSTER_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "consensus",
+        "node",
+        "quorum",
+        choices=("quorum", "zookeeper"),
+        doc="How the nodes agree on the cluster's metadata: among themselves (`quorum`), or by a "
+        "ZooKeeper ensemble (`zookeeper`); the same on all of them.",
+    ),
+    Setting(
+        ZOOKEEPERS,
+        "node",
+        "",
+        doc="With `consensus=zookeeper`: the ensemble, as HOST:PORT separated by commas, and after "
+        "the last a path below which everything is kept, such as /tidelog.",
+    ),
+    Setting(
+        "zookeeper.session.timeout.ms",
+        "node",
+        6000,
+        low=100,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A node ZooKeeper has not heard of for this long loses its session, and with it what "
+        "it leads. ZooKeeper itself may not allow less than two of its ticks, or more than twenty.",
+    ),
     Setting(
         VOTERS,
         "node",
@@ -112,6 +141,31 @@ def parse_bootstrap(text: str) -> dict[NodeId, Endpoint]:
         NodeId(-2 - index): parse_endpoint(part, name=BOOTSTRAP_SERVERS)
         for index, part in enumerate(parts)
     }
+
+
+class Ensemble(NamedTuple):
+    """Where ZooKeeper is, and below which path everything is kept (`""`: the root)."""
+
+    servers: tuple[Endpoint, ...]
+    chroot: str
+
+
+def parse_ensemble(text: str) -> Ensemble:
+    """`host:2181,other:2181/path`, or `InvalidSetting` with a sentence."""
+    addresses, slash, path = text.strip().partition("/")
+    chroot = (slash + path).rstrip("/")
+    if "//" in chroot or any(part in (".", "..") for part in chroot.split("/")):
+        raise InvalidSetting(f"{ZOOKEEPERS}: a path has names between its slashes: not {chroot!r}")
+    servers = []
+    for part in filter(None, (part.strip() for part in addresses.split(","))):
+        has_port = ":" in part.rpartition("]")[2]
+        address = part if has_port else f"{part}:{ZOOKEEPER_PORT}"
+        servers.append(parse_endpoint(address, name=ZOOKEEPERS))
+    if not servers:
+        raise InvalidSetting(
+            f"consensus=zookeeper needs to know where: give {ZOOKEEPERS}=HOST:PORT,…"
+        )
+    return Ensemble(tuple(servers), chroot)
 
 
 def parse_endpoint(text: str, *, name: str) -> Endpoint:

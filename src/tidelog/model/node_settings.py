@@ -324,6 +324,9 @@ class NodeSettings:
     offsets_topic_replication_factor: int
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
+    consensus: str
+    zookeeper_connect: str
+    zookeeper_session_timeout_ms: int
     controller_quorum_voters: str
     controller_quorum_bootstrap_servers: str
     controller_quorum_election_timeout_ms: int

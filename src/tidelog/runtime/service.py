@@ -44,14 +44,17 @@ from tidelog.broker.node import Node
 from tidelog.broker.start import StartRefused
 from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
+from tidelog.model.cluster_settings import parse_ensemble
 from tidelog.model.ids import ConnectionId, NodeId
-from tidelog.model.settings import Value, node_settings
+from tidelog.model.settings import InvalidSetting, NodeSettings, Value, node_settings
 from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
 from tidelog.runtime.peers import PeerSockets
 from tidelog.runtime.receive_pool import ReceivePool
+from tidelog.runtime.zookeeper import KazooMissing, ZooKeeperDoor
+from tidelog.zookeeper.requests import AskZooKeeper
 
 log = logging.getLogger("tidelog")
 
@@ -134,6 +137,7 @@ class Service:
             pool=self._receive_pool,
             on_event=self._step,
         )
+        self._zookeeper = _zookeeper(loop, self._settings, self._step)
         self._is_flushing = False
         self._is_stopping = False
         self._is_broken = False
@@ -150,6 +154,7 @@ class Service:
             StartFlush: self._flush,
             CallPeer: self._peers.call,
             HangUp: self._peers.hang_up,
+            AskZooKeeper: self._ask_zookeeper,
             Announce: self._announce,
             Report: self._report,
             Stop: self._stop,
@@ -167,6 +172,8 @@ class Service:
             self.listener.start()
         except OSError as error:
             raise _not_listening(self._options, error) from None
+        if self._zookeeper is not None:
+            self._zookeeper.start()
 
     def request_stop(self) -> None:
         """Not while a flush is under way: were it to fail, the stop's own flush of the same file
@@ -303,6 +310,10 @@ class Service:
             self._is_flushing = True
             self._flusher.flush(effect)
 
+    def _ask_zookeeper(self, effect: AskZooKeeper) -> None:
+        assert self._zookeeper is not None, "a node asks only the ZooKeeper it was told of"
+        self._zookeeper.ask(effect)
+
     def _announce(self, effect: Announce) -> None:
         """In the loop's next turn: at a start the listener does not listen yet."""
         if self.on_ready is not None:
@@ -323,6 +334,8 @@ class Service:
         """After the node has stopped: let go of sockets and the thread."""
         self.listener.close()
         self._peers.close()
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
         for connection in list(self._connections.values()):
             connection.abort()
         self._flusher.stop()
@@ -374,6 +387,26 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def _zookeeper(
+    loop: asyncio.AbstractEventLoop, settings: NodeSettings, on_event: Callable[[Event], None]
+) -> ZooKeeperDoor | None:
+    if settings.consensus != "zookeeper":
+        return None
+    try:
+        return ZooKeeperDoor(
+            loop,
+            parse_ensemble(settings.zookeeper_connect),
+            timeout_ms=settings.zookeeper_session_timeout_ms,
+            on_event=on_event,
+        )
+    except InvalidSetting as error:
+        raise ServeError(str(error)) from None
+    except KazooMissing:
+        raise ServeError(
+            "consensus=zookeeper needs the package kazoo: pip install 'tidelog[zookeeper]'"
+        ) from None
 
 
 def _listen(

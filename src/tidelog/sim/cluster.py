@@ -16,6 +16,7 @@ from tidelog.sim.schedule import Schedule
 from tidelog.sim.trace import Trace
 from tidelog.sim.witness import Witness
 from tidelog.sim.workload.world import World
+from tidelog.sim.zookeeper import ZooKeeperService
 
 _NS_PER_MS = 1_000_000
 
@@ -24,11 +25,15 @@ class Cluster:
     """All of one run."""
 
     def __init__(self, seed: int, *options: HostOptions) -> None:
+        uses_zookeeper = any(each.config.uses_zookeeper for each in options)
         self._seed = seed
         self.schedule = Schedule()
         self.trace = Trace(lambda: self.schedule.now_ms)
         self.history = History(lambda: int(self.schedule.now_ms * _NS_PER_MS))
         self.network = Network(self.schedule, self.stream("network"))
+        self.zookeeper: ZooKeeperService | None = None
+        if uses_zookeeper:
+            self.zookeeper = ZooKeeperService(self.schedule, self.stream("zookeeper"))
         self.hosts: dict[NodeId, Host] = {
             each.config.node_id: self._make_host(each) for each in options
         }
@@ -51,6 +56,7 @@ class Cluster:
             options,
             find_peer=self._at,
             seed_of=lambda concern: self.stream(f"{concern} of host {node_id}"),
+            zookeeper=self.zookeeper,
         )
 
     @property

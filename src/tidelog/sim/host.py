@@ -49,6 +49,8 @@ from tidelog.sim.network import Connection, Network
 from tidelog.sim.peer_links import Find, PeerLinks
 from tidelog.sim.schedule import Timer
 from tidelog.sim.trace import Trace
+from tidelog.sim.zookeeper import ZooKeeperLink, ZooKeeperService
+from tidelog.zookeeper.requests import AskZooKeeper, ZooKeeperSpoke
 
 CrashKind = Literal["kill", "power"]
 NodeFactory = Callable[..., Node]
@@ -74,6 +76,7 @@ class Life:
     node: Node
     number: int
     links: PeerLinks
+    zookeeper: ZooKeeperLink | None = None
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     tick: Timer | None = None
     tick_due_ms: float = -1.0
@@ -92,8 +95,10 @@ class Host:
         *,
         find_peer: Find,
         seed_of: Callable[[str], Random],
+        zookeeper: ZooKeeperService | None = None,
     ) -> None:
         self._network = network
+        self._zookeeper = zookeeper
         self._schedule = network.schedule
         self._trace = trace
         self._options = options
@@ -168,6 +173,8 @@ class Host:
             self.crash("kill")
             return False
         self._trace.say("start", f"life {life.number} is up")
+        if self._zookeeper is not None:
+            life.zookeeper = self._link(self._zookeeper, number)
         if self.faults_of(life.number).total():
             self.troubled_starts.append(life.number)
         for watcher in self.on_start:
@@ -175,6 +182,15 @@ class Host:
         self._carry_out(life, effects)
         self._after_step(life)
         return True
+
+    def _link(self, service: ZooKeeperService, number: int) -> ZooKeeperLink:
+        return ZooKeeperLink(
+            service,
+            self.node_id,
+            timeout_ms=self._options.config.settings.zookeeper_session_timeout_ms,
+            is_running=lambda: self._backlog is None,
+            on_word=lambda word: self._peer_event(number, ZooKeeperSpoke(word)),
+        )
 
     def crash(self, kind: CrashKind) -> None:
         """The process is killed, or the machine loses power: also while no node runs on it."""
@@ -211,6 +227,8 @@ class Host:
         for connection in life.connections.values():
             connection.lose_host()
         life.links.lose_host()
+        if life.zookeeper is not None:
+            life.zookeeper.lose_host()
 
     def faults_of(self, number: int) -> Counter[str]:
         """What the disk did to the node in that life, its start included."""
@@ -258,7 +276,7 @@ class Host:
         self.deliver(FrameReceived(connection.id, memoryview(memory)))
         memory[:] = bytes((POISON,)) * len(memory)
 
-    def _peer_event(self, number: int, event: PeerAnswered | PeerFailed) -> None:
+    def _peer_event(self, number: int, event: PeerAnswered | PeerFailed | ZooKeeperSpoke) -> None:
         if self.life is not None and self.life.number == number:
             self.deliver(event)
 
@@ -342,11 +360,16 @@ class Host:
                     connection.to_node.pause(isinstance(effect, PauseReading))
             elif isinstance(effect, HangUp):
                 life.links.hang_up(effect)
+            elif isinstance(effect, AskZooKeeper):
+                assert life.zookeeper is not None
+                life.zookeeper.ask(effect)
             elif isinstance(effect, Report):
                 self.reports.append(f"{effect.level}: {effect.text}")
             elif isinstance(effect, Stop):
                 for watcher in self.on_death:
                     watcher(None)
+                if life.zookeeper is not None:
+                    life.zookeeper.close()
                 self._end_life()
                 self.disk.lose_process()
 

@@ -18,6 +18,8 @@ def replay_command(seed: int, options: RunOptions) -> str:
     command = f"tidelog sim run --seed {seed}"
     if options.nodes != 1:
         command += f" --nodes {options.nodes}"
+    if options.consensus != "quorum":
+        command += f" --consensus {options.consensus}"
     return command if options.ablate is None else f"{command} --ablate {options.ablate.name}"
 
 
@@ -37,6 +39,8 @@ def tell(outcome: Outcome) -> str:
 
 def _options_text(options: RunOptions) -> str:
     size = {1: "", ANY_SIZE: ", a cluster"}.get(options.nodes, f", {options.nodes} nodes")
+    if options.consensus != "quorum":
+        size += f", by {options.consensus}"
     return size if options.ablate is None else f"{size}, without {options.ablate.name}"
 
 

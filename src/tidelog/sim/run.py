@@ -82,10 +82,11 @@ NODE_FAILURES = (
 @dataclass(slots=True, frozen=True)
 class RunOptions:
     """`ablate` switches one safeguard off; `make_node` puts another in the node's place; `nodes`
-    is the size of a cluster: `ANY_SIZE` lets the seed choose."""
+    is the size of a cluster: `ANY_SIZE` lets the seed choose; `consensus` is how it agrees."""
 
     nodes: int = 1
     ablate: Safeguard | None = None
+    consensus: str = "quorum"
     make_node: NodeFactory = Node
     validate_every: int = 4
 

@@ -22,6 +22,7 @@ from tidelog.broker.effects import (
 from tidelog.broker.events import Event, FlushDone, FrameReceived, PeerAnswered, PeerFailed
 from tidelog.wire.messages import API_BY_KEY
 from tidelog.wire.requests import LENGTH_BYTES
+from tidelog.zookeeper.requests import AskZooKeeper, ZooKeeperSpoke
 
 LINES_KEPT = 400
 
@@ -56,6 +57,8 @@ class Trace:
             self._add(f"-> answer to call {event.call}, {len(event.frame)} bytes")
         elif isinstance(event, PeerFailed):
             self._add(f"-> call {event.call} failed: {event.reason}")
+        elif isinstance(event, ZooKeeperSpoke):
+            self._add(f"-> ZooKeeper: {event.word}")
         else:
             connection = getattr(event, "connection", "")
             self._add(f"-> {type(event).__name__} {connection}")
@@ -79,6 +82,8 @@ class Trace:
             self._hash.update(effect.frame)
             name = _request_name(memoryview(effect.frame)[LENGTH_BYTES:])
             self._add(f"<- call {effect.call} to {effect.endpoint}: {name}")
+        elif isinstance(effect, AskZooKeeper):
+            self._add(f"<- ask ZooKeeper {effect.number}: {effect.request}")
         elif isinstance(effect, Report):
             self._add(f"<- {effect.level}: {effect.text}")
         else:

@@ -157,3 +157,89 @@ def test_a_node_that_is_heard_of_on_another_connection_has_a_full_session() -> N
     driver.beat(1)
     driver.advance(2500, alive=(2, 3))
     assert not driver.image.nodes[NodeId(1)].is_fenced
+
+
+# --- where nodes have a session elsewhere, too ---------------------------------------------------
+
+
+def test_nobody_who_is_present_is_fenced_however_silent(driver: ControllerDriver) -> None:
+    driver.see(1, 2, 3)
+    driver.advance(3 * SESSION_MS, alive=(1, 2))
+    assert fenced(driver) == []
+    assert driver.controller.next_deadline() is None
+    driver.see(1, 2)
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_who_is_gone_keeps_what_it_leads_until_it_was_not_heard_of_for_a_session(
+    driver: ControllerDriver,
+) -> None:
+    driver.see(1, 2)
+    driver.advance(SESSION_MS - 500, alive=(1, 2))
+    assert fenced(driver) == []
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_who_is_not_present_is_neither_kept_alive_nor_let_in(driver: ControllerDriver) -> None:
+    driver.see(1, 2)
+    for _ in range(6):
+        assert driver.beat(3).error is ErrorCode.BROKER_NOT_AVAILABLE
+        driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+    assert driver.beat(3).error is ErrorCode.BROKER_NOT_AVAILABLE
+    driver.see(1, 2, 3)
+    assert not driver.beat(3).is_fenced
+
+
+def test_a_new_controller_waits_for_promises_of_one_that_was_not_certain(
+    driver: ControllerDriver,
+) -> None:
+    driver.see(1, 2)
+    driver.fail_over()
+    driver.advance(2 * SESSION_MS - 500, alive=(1, 2))
+    assert fenced(driver) == []
+    driver.advance(500, alive=(1, 2))
+    assert fenced(driver) == [THREE]
+
+
+def test_an_uncertain_controller_promises_only_if_all_are_cut_off(
+    driver: ControllerDriver,
+) -> None:
+    driver.see(1, 2, 3)
+
+    def refused(*nodes: int, cut_off: tuple[int, ...] = (1, 2, 3)) -> list[int]:
+        said = {n: driver.beat(n, is_cut_off=n in cut_off, is_certain=False) for n in nodes}
+        return [n for n, outcome in said.items() if outcome.error is not ErrorCode.NONE]
+
+    assert refused(1, 2) == [1, 2], "the third has not said so"
+    assert refused(3, 1, 2) == []
+    assert refused(1, 2, 3, cut_off=(1, 2)) == [3], "the third is in touch"
+    assert refused(1, 2, cut_off=(1, 2)) == [1, 2]
+    assert refused(3, 1) == []
+    driver.now_ms += SESSION_MS
+    assert refused(1, 2) == [1, 2], "what the third said is too long ago"
+
+
+def test_a_fenced_node_does_not_keep_an_uncertain_controller_from_promising(
+    driver: ControllerDriver,
+) -> None:
+    driver.advance(SESSION_MS, alive=(1, 2))
+    driver.see(1, 2)
+    driver.beat(1, is_cut_off=True, is_certain=False)
+    driver.beat(2, is_cut_off=True, is_certain=False)
+    assert driver.beat(1, is_cut_off=True, is_certain=False).error is ErrorCode.NONE
+
+
+def test_who_holds_the_directory_of_the_last_one_registers_without_waiting(
+    driver: ControllerDriver,
+) -> None:
+    last = driver.epochs[THREE]
+    assert driver.register(3, previous_epoch=last).error is (
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    )
+    driver.see(1, 2, 3)
+    other = driver.register(3, previous_epoch=last - 1)
+    assert other.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert driver.register(3, previous_epoch=last).epoch > last

@@ -6,6 +6,7 @@ The controller's own node says this to it without a message: whoever says it in 
 from __future__ import annotations
 
 from tidelog.broker.controller_calls import active_controller, answer_once_committed
+from tidelog.broker.registration import METADATA_OUT_OF_REACH
 from tidelog.broker.state import BrokerState, Call, Sentinel
 from tidelog.controller.sessions import Heartbeat
 from tidelog.model.errors import ErrorCode
@@ -27,8 +28,11 @@ def handle(
         request.current_metadata_offset,
         wants_fence=request.want_fence,
         wants_shutdown=request.want_shut_down,
+        is_cut_off=METADATA_OUT_OF_REACH in request.offline_log_dirs,
     )
-    decision = controller.heartbeat(beat, now_ms=call.now.monotonic_ms)
+    now_ms = call.now.monotonic_ms
+    is_certain = state.cluster.is_certain(now_ms)
+    decision = controller.heartbeat(beat, now_ms=now_ms, is_certain=is_certain)
     outcome = decision.response
     if outcome.error is ErrorCode.NONE:
         state.heard_on[call.slot.connection.connection_id] = beat.node_id
@@ -38,7 +42,14 @@ def handle(
         is_fenced=outcome.is_fenced,
         should_shut_down=outcome.should_shut_down,
     )
+    if not is_certain and not decision.records and _was_let_in(state, beat):
+        return response  # what is decided and can't be written takes nothing from the node
     return answer_once_committed(state, call, decision, response, fail=_fail)
+
+
+def _was_let_in(state: BrokerState, beat: Heartbeat) -> bool:
+    node = state.image.nodes.get(beat.node_id)
+    return node is not None and node.epoch == beat.epoch and not node.is_fenced
 
 
 def _refused(error: ErrorCode) -> BrokerHeartbeatResponse:

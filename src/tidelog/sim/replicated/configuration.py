@@ -27,10 +27,13 @@ FAULT_KINDS = (
     "quick restart",
     "forgetful voters",
     "stumbling controllers",
-    "last one standing",
-    "early strike",
-    *DISK_LOSSES,
 )
+
+QUORUM_FAULTS = ("last one standing", "early strike", *DISK_LOSSES)
+"""Those that find their moment by looking at the nodes' quorum."""
+
+ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "session over")
+"""Where the cluster agrees by one."""
 
 _FIRST_PORT = 9092
 
@@ -65,10 +68,14 @@ class Plan:
     flush_ms: tuple[float, float]
 
 
-def draw_plan(random: Random, *, size: int | None = None) -> Plan:
+def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
     count = size or random.choice((3, 3, 3, 5))
     patience = _draw_patience(random)
+    kinds: tuple[str, ...] = (*FAULT_KINDS, *QUORUM_FAULTS)
+    if consensus == "zookeeper":
+        patience |= _zookeeper_settings(random)
+        kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS)
     min_insync = random.choice((1, 2, 2))
     return Plan(
         nodes=tuple(_node(number, count, patience, min_insync) for number in range(1, count + 1)),
@@ -93,7 +100,7 @@ def draw_plan(random: Random, *, size: int | None = None) -> Plan:
         administrators=random.choice((0, 0, 1)),
         owners=random.choice((0, 0, 0, 1)),
         cleaned_topic=_draw_cleaned_topic(random, min_insync),
-        faults=_draw_faults(random),
+        faults=_draw_faults(random, kinds),
         chaos_ms=random.choice((2_000.0, 3_000.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((10.0, 30.0)),
@@ -152,7 +159,15 @@ def _node(number: int, count: int, patience: dict[str, Value], min_insync: int) 
     )
 
 
-def _draw_faults(random: Random) -> tuple[str, ...]:
+def _zookeeper_settings(random: Random) -> dict[str, Value]:
+    return {
+        "consensus": "zookeeper",
+        "zookeeper.connect": "zookeeper:2181",
+        "zookeeper.session.timeout.ms": random.choice((200, 400, 800)),
+    }
+
+
+def _draw_faults(random: Random, kinds: tuple[str, ...]) -> tuple[str, ...]:
     """Some kinds; half of the runs fail in one or two ways only."""
-    chosen = random.sample(FAULT_KINDS, random.choice((1, 2, 3, 5, len(FAULT_KINDS))))
-    return tuple(kind for kind in FAULT_KINDS if kind in chosen)
+    chosen = random.sample(kinds, random.choice((1, 2, 3, 5, len(kinds))))
+    return tuple(kind for kind in kinds if kind in chosen)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidelog.broker.node import Node
+from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.log.log import Log
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.model.errors import ErrorCode
@@ -65,7 +66,8 @@ class Invariants:
         if host.life is None:
             return
         node_id, node = host.node_id, host.life.node
-        self._quorum.look(host, host.life)
+        if isinstance(node.state.journal, QuorumJournal):
+            self._quorum.look(host, host.life)
         for replica in node.state.replicas.by_key.values():
             facts = self._facts.setdefault(replica.key, _Facts())
             if replica.leader is not None:

@@ -18,7 +18,7 @@ from tidelog.quorum.states import State
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
 from tidelog.sim.network import Direction
-from tidelog.sim.replicated.configuration import Plan
+from tidelog.sim.replicated.configuration import ZOOKEEPER_FAULTS, Plan
 from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, WIPED, Directories
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.quorum_watch import quorum_of
@@ -87,6 +87,9 @@ class Nemesis:
         self.is_over = True
         self._held = []
         self._cluster.network.heal()
+        if self._cluster.zookeeper is not None:
+            self._cluster.zookeeper.cuts.clear()
+            self._cluster.zookeeper.come_back()
         for host in self._cluster.hosts.values():
             host.thaw()
             host.disk.faults.heal()
@@ -129,6 +132,8 @@ class Nemesis:
             yield from self._cut(self._directions(kind, host))
         elif kind == "network storm":
             yield from self._storm()
+        elif kind in ZOOKEEPER_FAULTS:
+            yield from self._trouble_zookeeper(kind, host)
         else:
             yield from self._trouble_disk(kind, host)
 
@@ -259,6 +264,26 @@ class Nemesis:
             faults.sync_error_rate = 0.0
             if not self.is_over:
                 host.crash(random.choice(("kill", "power")))
+
+    def _trouble_zookeeper(self, kind: str, host: Host) -> Script[None]:
+        random, service = self._random, self._cluster.zookeeper
+        assert service is not None
+        if kind == "zookeeper away":
+            service.go_away()
+            yield Pause(random.choice((50.0, 400.0, 2_000.0)))
+            service.come_back()
+        elif kind == "zookeeper cut":
+            ids = random.sample(list(self._cluster.hosts), random.choice((1, 1, 2)))
+            service.cuts.update(dict.fromkeys(ids))
+            yield Pause(random.choice((100.0, 500.0, 2_000.0)))
+            for node_id in ids:
+                service.cuts.pop(node_id, None)
+        elif kind == "zookeeper reset":
+            for link in list(service.links.values()):
+                if random.random() < 0.7:
+                    link.reset()
+        else:
+            service.expire(service.links[host.node_id].session)
 
     def _storm(self) -> Script[None]:
         faults, random = self._cluster.network.faults, self._random

@@ -63,7 +63,7 @@ class ClusterRun:
     def __init__(self, seed: int, options: RunOptions) -> None:
         safeguards = ALL_SAFEGUARDS - ({options.ablate} if options.ablate else set())
         draw = Cluster.stream_of(seed, "plan")
-        self.plan: Plan = draw_plan(draw, size=options.nodes or None)
+        self.plan: Plan = draw_plan(draw, size=options.nodes or None, consensus=options.consensus)
         self.cluster = Cluster(
             seed,
             *(
