@@ -43,6 +43,8 @@ class Stage:
     """What a node's process has in its environment beside the usual, from its next start on."""
     directories: dict[int, Path] = field(default_factory=dict)
     """Where nodes keep their data that is not the usual place."""
+    admins: dict[str, AdminClient] = field(default_factory=dict)
+    """One for each address, so that a test that looks often does not connect often."""
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -93,7 +95,9 @@ class Stage:
     def metadata(self, *, seen_by: int | None = None) -> ClusterMetadata:
         """As any node has it, or as that one."""
         servers = self.bootstrap if seen_by is None else self.nodes[seen_by].bootstrap
-        return _admin(servers).list_topics(timeout=60)
+        if servers not in self.admins:
+            self.admins[servers] = _admin(servers)
+        return self.admins[servers].list_topics(timeout=60)
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         """A copy on each node, two in sync at least."""

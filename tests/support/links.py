@@ -68,7 +68,7 @@ class Link:
             except OSError:
                 if self.is_closing:
                     return
-                raise
+                continue  # whoever wanted to connect is gone already
             pair = _Pair(self, near)
             with self._lock:
                 self._pairs = [each for each in self._pairs if not each.is_closed]

@@ -10,8 +10,8 @@ from types import TracebackType
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tests.support.eventually import PATIENCE_S
 
-_PAUSE_S = 0.002
-"""Some hundred records a second: enough to be caught in the middle, little enough for CI."""
+_PAUSE_S = 0.01
+"""A hundred records a second: enough to be caught in the middle, little enough for CI."""
 
 
 class SteadyTraffic:

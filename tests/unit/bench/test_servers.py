@@ -67,3 +67,13 @@ def test_shares_of_a_quota_sum_up_and_are_even() -> None:
     shares = [share_of(1_003, 4, index) for index in range(4)]
     assert sum(shares) == 1_003
     assert max(shares) - min(shares) <= 1
+
+
+def test_three_kafkas_know_of_each_other() -> None:
+    properties = server_properties(
+        Path("data"), port=1111, node_id=2, controllers={1: 21, 2: 22, 3: 23}
+    )
+    assert "node.id=2\n" in properties
+    assert "controller.quorum.voters=1@127.0.0.1:21,2@127.0.0.1:22,3@127.0.0.1:23" in properties
+    assert "CONTROLLER://127.0.0.1:22" in properties
+    assert "offsets.topic.replication.factor=3" in properties
