@@ -31,6 +31,7 @@ from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, choose_truncation
 from tidelog.partition.membership import Membership, pause_ms
 from tidelog.partition.throttle import is_listed
+from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.messages.fetch import FetchPartition, PartitionData
 
 
@@ -220,6 +221,7 @@ class Follower:
         if not isinstance(records, bytes | bytearray | memoryview) or not records:
             return True
         try:
+            self._make_room_for(memoryview(records))
             appended = self.log.append_replicated(
                 memoryview(records), leader_epoch=self.leader_epoch, now_ms=now.wall_ms
             )
@@ -238,6 +240,15 @@ class Follower:
             f"{self.log.log_end_offset}: {appended.error.name}"
         )
         return False
+
+    def _make_room_for(self, records: memoryview) -> None:
+        """The leader's log may begin in the middle of a batch. An empty log that was to begin there
+        begins with the batch; its start follows the leader's like any other."""
+        if self.log.log_start_offset != self.log.log_end_offset or len(records) < HEADER_BYTES:
+            return
+        header = read_header(records)
+        if header.base_offset < self.log.log_end_offset <= header.last_offset:
+            self.log.start_at(Offset(header.base_offset))
 
     def _take_watermark(self, data: PartitionData) -> None:
         if data.high_watermark >= 0 and data.high_watermark != self._leader_watermark:

@@ -151,6 +151,24 @@ def test_records_that_do_not_fit_are_reported_and_not_taken() -> None:
     assert follower.trouble is ErrorCode.INVALID_RECORD
 
 
+def test_a_new_log_begins_with_the_batch_in_which_the_leaders_begins() -> None:
+    leader = a_log(seed=1)
+    for _ in range(2):
+        append(leader, a_batch(3), epoch=1)
+    flush(leader)
+    leader.advance_start(Offset(4))
+    flush(leader)
+    follower = a_follower(a_log())
+    gone = ErrorCode.OFFSET_OUT_OF_RANGE
+    hear(follower, an_answer(error=gone, log_start_offset=4))
+    assert asks(follower)[0] == 4
+    hear(follower, an_answer(bytes_from(leader, 4), high_watermark=6, log_start_offset=4))
+    assert follower.trouble is None
+    flush(follower.log)
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (4, 6)
+    assert asks(follower)[0] == 6
+
+
 def damaged(sim_disk: SimDisk, leader: Log) -> Log:
     """The leader's log, with its second record unreadable, and found so."""
     log = open_log(sim_disk)
