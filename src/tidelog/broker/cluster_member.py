@@ -105,8 +105,8 @@ class ClusterMember:
 
     @property
     def told_controller_id(self) -> NodeId:
-        """While nobody is known to be it, this node: it hands on what is meant for the controller. A
-        client that is told of none may not ask again for minutes."""
+        """While nobody is known to be it, this node: it hands on what is meant for the controller.
+        A client that is told of none may not ask again for minutes."""
         leader_id = self.journal.leader_id
         return self._config.node_id if leader_id is None else leader_id
 
