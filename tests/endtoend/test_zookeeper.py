@@ -51,7 +51,7 @@ def start_cluster(tmp_path: Path, zookeeper: ZooKeeperEnsemble) -> ClusterProces
 def create_topic(bootstrap: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = NewTopic(name, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-    admin.create_topics([new])[name].result(60)
+    admin.create_topics([new], request_timeout=20)[name].result(60)
 
 
 def _partitions(bootstrap: str) -> list[Any]:

@@ -29,7 +29,7 @@ from tidelog.controller.decision import Decision
 from tidelog.log.disk import Disk, DiskError, DiskFull
 from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_BROKER_EPOCH, NO_NODE, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
+from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tidelog.zookeeper.requests import Word
@@ -125,8 +125,10 @@ class ClusterMember:
 
     @property
     def told_controller_id(self) -> NodeId:
+        """While nobody is known to be it, this node: it hands on what is meant for the controller.
+        A client that is told of none may not ask again for minutes."""
         leader_id = self.journal.leader_id
-        return NO_NODE if leader_id is None else leader_id
+        return self._config.node_id if leader_id is None else leader_id
 
     @property
     def broker_epoch(self) -> int:

@@ -14,7 +14,7 @@ class ClusterPlace(Protocol):
 
     @property
     def told_controller_id(self) -> NodeId:
-        """What clients are told: `NO_NODE` while nobody is known to be the controller."""
+        """Whom clients are told to ask: the controller, or who will hand on what they ask."""
         ...
 
     @property
