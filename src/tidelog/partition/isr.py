@@ -111,6 +111,12 @@ class Isr:
         """The controller's word on `proposal`; `NETWORK_EXCEPTION` if there was none."""
         if proposal != self.in_flight:
             return  # the image was quicker
+        if error is ErrorCode.NONE and sorted(proposal.nodes) == sorted(self.committed):
+            # It asked for what is: no record comes of that, and no image to wait for. One that got
+            # lost before may still arrive, so who was uncertain stays so until the next.
+            self.in_flight = None
+            self._retry_ms = now_ms + RETRY_MS
+            return
         if error in LEFT_TO_THE_IMAGE:
             # It may have been the word of a controller that was replaced without knowing it.
             self._retry_ms = now_ms + IMAGE_PATIENCE_MS

@@ -77,3 +77,15 @@ def test_an_older_image_changes_nothing(isr: Isr) -> None:
     isr.follow(a_state(isr=(1, 2, 3), partition_epoch=2))
     isr.follow(a_state(isr=(1,), partition_epoch=1))
     assert isr.committed == (1, 2, 3)
+
+
+def test_a_proposal_of_what_is_so_already_does_not_wait_for_an_image(isr: Isr) -> None:
+    lost = propose(isr, 1, 2, 3)
+    isr.answered(lost, ErrorCode.NETWORK_EXCEPTION, 0)
+    isr.answered(lost, ErrorCode.INELIGIBLE_REPLICA, 0)
+    same = propose(isr, 1, 2)
+    isr.answered(same, ErrorCode.NONE, 0)
+    assert (isr.in_flight, isr.maximal) == (None, (1, 2, 3))
+    assert not isr.may_propose(0)
+    assert isr.may_propose(RETRY_MS)
+    assert propose(isr, 1, 2, 3).nodes == (1, 2, 3)
