@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -93,17 +94,24 @@ class Stage:
         return _admin(self.bootstrap)
 
     def metadata(self, *, seen_by: int | None = None) -> ClusterMetadata:
-        """As any node has it, or as that one."""
+        """As any node has it, or as that one. librdkafka may ask one that is frozen or cut off: it
+        is given up soon, and another is asked."""
         servers = self.bootstrap if seen_by is None else self.nodes[seen_by].bootstrap
         if servers not in self.admins:
             self.admins[servers] = _admin(servers)
-        return self.admins[servers].list_topics(timeout=60)
+        deadline_s = time.monotonic() + 60
+        while True:
+            try:
+                return self.admins[servers].list_topics(timeout=5)
+            except KafkaException:
+                if time.monotonic() > deadline_s:
+                    raise
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         """A copy on each node, two in sync at least."""
         new = NewTopic(name, partitions, COUNT, config={"min.insync.replicas": "2"})
         admin = self.admin()
-        admin.create_topics([new])[name].result(60)
+        admin.create_topics([new], request_timeout=60)[name].result(60)
         self.wait_until_whole(name)
 
     def leader_of(self, topic: str, partition: int = 0, *, seen_by: int | None = None) -> int:
@@ -222,7 +230,7 @@ class Stage:
 
 def _admin(bootstrap: str) -> AdminClient:
     """Without a word about every connection that a test has cut."""
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 3000})
 
 
 @contextmanager
