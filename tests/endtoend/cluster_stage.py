@@ -9,27 +9,31 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.cimpl import NewTopic
 from tests.support.eventually import eventually
 from tests.support.group_reader import GroupReader
 from tests.support.links import Network
+from tests.support.raw_client import ConnectionLost, RawClient
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 
 from tidelog.cli.cluster_process import free_ports
 from tidelog.cli.node_process import NodeProcess
+from tidelog.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
 
 TOPIC = "orders"
 PARTITIONS = 3
 COUNT = 3
+_ANSWER_S = 5.0
 _FEW_GROUPS = ("--set", "offsets.topic.num.partitions=3")
 
 
@@ -44,8 +48,6 @@ class Stage:
     """What a node's process has in its environment beside the usual, from its next start on."""
     directories: dict[int, Path] = field(default_factory=dict)
     """Where nodes keep their data that is not the usual place."""
-    admins: dict[str, AdminClient] = field(default_factory=dict)
-    """One for each address, so that a test that looks often does not connect often."""
 
     # --- starting -----------------------------------------------------------------------------
 
@@ -91,21 +93,33 @@ class Stage:
         return ",".join(node.bootstrap for node in self.nodes.values())
 
     def admin(self) -> AdminClient:
-        return _admin(self.bootstrap)
+        """Without a word about every connection that a test has cut."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
-    def metadata(self, *, seen_by: int | None = None) -> ClusterMetadata:
-        """As any node has it, or as that one. librdkafka may ask one that is frozen or cut off: it
-        is given up soon, and another is asked."""
-        servers = self.bootstrap if seen_by is None else self.nodes[seen_by].bootstrap
-        if servers not in self.admins:
-            self.admins[servers] = _admin(servers)
-        deadline_s = time.monotonic() + 60
-        while True:
+    def metadata(self, *, seen_by: int | None = None) -> MetadataResponse:
+        """As that node has it, or the first that answers. Asked by hand: librdkafka chooses by
+        itself whom it asks, and waits long for one that is frozen."""
+        lost: ConnectionLost | None = None
+        for node_id in self.nodes if seen_by is None else (seen_by,):
             try:
-                return self.admins[servers].list_topics(timeout=5)
-            except KafkaException:
-                if time.monotonic() > deadline_s:
-                    raise
+                with RawClient(self.nodes[node_id]) as client:
+                    client.set_timeout(_ANSWER_S)
+                    answer: MetadataResponse = client.request(MetadataRequest(topics=None))
+                    return answer
+            except ConnectionLost as error:
+                lost = error
+        raise lost or ConnectionLost("there is no node")
+
+    def partitions(
+        self, topic: str = TOPIC, *, seen_by: int | None = None
+    ) -> dict[int, MetadataResponsePartition]:
+        """By number; none of a topic that is not known."""
+        return {
+            one.partition_index: one
+            for each in self.metadata(seen_by=seen_by).topics
+            if each.name == topic
+            for one in each.partitions
+        }
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         """A copy on each node, two in sync at least."""
@@ -116,10 +130,10 @@ class Stage:
 
     def leader_of(self, topic: str, partition: int = 0, *, seen_by: int | None = None) -> int:
         """-1 if nobody leads."""
-        return int(self.metadata(seen_by=seen_by).topics[topic].partitions[partition].leader)
+        return self.partitions(topic, seen_by=seen_by)[partition].leader_id
 
     def controller(self) -> int:
-        return int(self.metadata().controller_id)
+        return self.metadata().controller_id
 
     def who_is(self, role: str) -> int:
         """`leader` or `follower` of the first partition, or `controller`."""
@@ -136,8 +150,8 @@ class Stage:
         witness = next(node for node in self.nodes if node != victim)
 
         def is_led_by_others() -> bool:
-            partitions = self.metadata(seen_by=witness).topics[topic].partitions.values()
-            return all(one.leader not in (-1, victim) for one in partitions)
+            partitions = self.partitions(topic, seen_by=witness).values()
+            return bool(partitions) and all(one.leader_id not in (-1, victim) for one in partitions)
 
         self._wait(is_led_by_others, f"others than node {victim} to lead")
 
@@ -145,8 +159,10 @@ class Stage:
         """Every partition has a leader and all of its replicas in sync."""
 
         def is_whole() -> bool:
-            partitions = self.metadata().topics[topic].partitions.values()
-            return all(len(one.isrs) == COUNT and one.leader >= 0 for one in partitions)
+            partitions = self.partitions(topic).values()
+            return bool(partitions) and all(
+                len(one.isr_nodes) == COUNT and one.leader_id >= 0 for one in partitions
+            )
 
         self._wait(is_whole, "a full in-sync set")
 
@@ -155,8 +171,8 @@ class Stage:
         witness = next(node for node in self.nodes if node != victim)
 
         def is_out() -> bool:
-            partitions = self.metadata(seen_by=witness).topics[topic].partitions.values()
-            return all(victim not in one.isrs for one in partitions)
+            partitions = self.partitions(topic, seen_by=witness).values()
+            return bool(partitions) and all(victim not in one.isr_nodes for one in partitions)
 
         self._wait(is_out, f"node {victim} to be out of sync")
 
@@ -165,7 +181,7 @@ class Stage:
         def is_so() -> bool:
             try:
                 return condition()
-            except (KafkaException, KeyError):  # nobody to ask, or it does not know the topic yet
+            except (ConnectionLost, KeyError):  # nobody to ask, or it does not know the topic yet
                 return False
 
         eventually(is_so, what)
@@ -216,9 +232,9 @@ class Stage:
         """For the report of a failed test."""
         for node_id, node in self.nodes.items():
             print(f"--- node {node_id}, exit code {node.process.poll()}:\n{node.log[-3000:]}")
-        for name, topic in self.metadata().topics.items():
-            for one in topic.partitions.values():
-                print(f"{name}-{one.id}: leader {one.leader}, in sync {one.isrs}")
+        for topic in self.metadata().topics:
+            for one in topic.partitions:
+                print(f"{topic.name}-{one.partition_index}: {one.leader_id} of {one.isr_nodes}")
 
     def copy_data(self, node_id: int, target: Path) -> None:
         """Of a node that is down."""
@@ -226,11 +242,6 @@ class Stage:
 
     def wipe_data(self, node_id: int) -> None:
         shutil.rmtree(self.nodes[node_id].data_dir)
-
-
-def _admin(bootstrap: str) -> AdminClient:
-    """Without a word about every connection that a test has cut."""
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 3000})
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.endtoend.cluster_stage import TOPIC, Stage, a_stage
+from tests.endtoend.cluster_stage import Stage, a_stage
 from tests.support.eventually import eventually
 
 from tidelog.cli.node_process import NodeProcess
@@ -20,17 +20,20 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield running
 
 
+@pytest.mark.parametrize("is_controller", [True, False], ids=["controller", "another"])
 def test_a_second_node_of_the_same_id_ends_with_one_line_and_disturbs_nobody(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, is_controller: bool
 ) -> None:
+    controller = stage.controller()
+    twin = next(each for each in stage.nodes if (each == controller) is is_controller)
     voters = ",".join(f"{node_id}@{node.bootstrap}" for node_id, node in stage.nodes.items())
     before = _leaders(stage)
     with stage.play() as traffic:
-        arguments = ("--node-id", str(VICTIM), "--set", f"controller.quorum.voters={voters}")
+        arguments = ("--node-id", str(twin), "--set", f"controller.quorum.voters={voters}")
         with NodeProcess(tmp_path / "second", *arguments, waits=False) as second:
             eventually(lambda: second.process.poll() is not None, "the second one to end")
             assert second.process.returncode == 1
-            said = [line for line in second.log.splitlines() if "living node 2" in line]
+            said = [line for line in second.log.splitlines() if f"living node {twin}" in line]
             assert len(said) == 1
             assert "Traceback" not in second.log
         traffic.wait_for_progress()
@@ -69,5 +72,4 @@ def test_the_last_of_them_does_not_wait_for_a_cluster_that_is_gone(stage: Stage)
 
 
 def _leaders(stage: Stage) -> list[tuple[int, int]]:
-    partitions = stage.metadata().topics[TOPIC].partitions
-    return sorted((number, one.leader) for number, one in partitions.items())
+    return sorted((number, one.leader_id) for number, one in stage.partitions().items())

@@ -112,8 +112,10 @@ class ClusterMember:
         return self._registered(node_id) or self.journal.voter_endpoint(node_id)
 
     def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """For partitions. A node that leads one has registered: that is the newest there is."""
-        return self._registered(node_id) or self.endpoint_of(node_id)
+        """For partitions. Where the configuration does not say, a node that leads one has
+        registered: that is the newest there is."""
+        configured = self.journal.configured_endpoint(node_id)
+        return configured or self._registered(node_id) or self.endpoint_of(node_id)
 
     def _registered(self, node_id: NodeId) -> Endpoint | None:
         node = self._state.image.nodes.get(node_id)
@@ -281,6 +283,7 @@ class ClusterMember:
             self.journal.join(cluster_id)
         if self.journal.stranger is not None:
             self.refusals.met_stranger(self.journal.stranger, self._cluster_id)
+        self.refusals.met_twin(self.journal.twin_ms)
         if self.registration.refusal is None:
             self.refusals.forget()
         else:

@@ -72,12 +72,21 @@ class MemberJournal(MetadataJournal, Protocol):
         what the controller here decides on."""
         ...
 
+    def configured_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is by this node's own configuration: the others may be told otherwise."""
+        ...
+
     def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """Where a node is that must be found before there is metadata."""
         ...
 
     def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """Where a node is that the metadata does not know, but the journal does."""
+        ...
+
+    @property
+    def twin_ms(self) -> float:
+        """For how long another process has been controller by this node's id."""
         ...
 
     def join(self, cluster_id: str) -> None:

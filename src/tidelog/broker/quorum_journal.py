@@ -42,7 +42,7 @@ from tidelog.quorum.events import (
     Ticked,
     Ticket,
 )
-from tidelog.quorum.messages import Request
+from tidelog.quorum.messages import PeerResponse, Request
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.translation import VERSIONS, request_to_wire, response_from_wire
 from tidelog.wire.errors import DecodeError
@@ -84,6 +84,8 @@ class QuorumJournal:
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
+        self._twin: tuple[LeaderEpoch, float, float] | None = None
+        """In which epoch others say that this node leads, though it does not: since, and until."""
         self.stranger: Endpoint | None = None
         """A node that was asked, and belongs to another cluster."""
         self.reports: list[str] = []
@@ -200,6 +202,9 @@ class QuorumJournal:
         """It is known now, and written down, to which cluster this node belongs."""
         self._quorum.join(cluster_id)
 
+    def configured_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        return self._known.get(node_id)
+
     def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """A voter's address is in the configuration; the leader's in the answers of others."""
         return self._known.get(node_id) or self._told.get(node_id)
@@ -301,7 +306,23 @@ class QuorumJournal:
         error = event.response.error if isinstance(event, ResponseReceived) else ErrorCode.NONE
         if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             self.stranger = endpoint
+        if isinstance(event, ResponseReceived):
+            self._heed_twin(now, event.response)
         self._step(now, event)
+
+    def _heed_twin(self, now: Now, response: PeerResponse) -> None:
+        own_id = self._quorum.node_id
+        if response.leader_id != own_id or own_id == self.leader_id or self._quorum.is_leading:
+            return
+        epoch, now_ms = response.leader_epoch, now.monotonic_ms
+        is_known = self._twin is not None and self._twin[0] == epoch
+        since_ms = self._twin[1] if self._twin is not None and is_known else now_ms
+        self._twin = (epoch, since_ms, now_ms)
+
+    @property
+    def twin_ms(self) -> float:
+        """For how long others have been told that a node of this id leads, who is not this one."""
+        return 0.0 if self._twin is None else self._twin[2] - self._twin[1]
 
     def _name_leader(self, response: Any, leader_id: NodeId | None) -> None:
         """Who fetches, or asks for votes, and does not know where the leader is reads it in the

@@ -53,6 +53,12 @@ class Refusals:
         elif at_ms - self._since[2] > _SESSIONS * self._session_ms:
             self.expelled = self._taken(living_at)
 
+    def met_twin(self, lasting_ms: float) -> None:
+        """Voters say that a node of this id leads them, and have said so for that long. Who was
+        killed in office hears that of its last life, until another is elected."""
+        if lasting_ms > _SESSIONS * self._session_ms:
+            self.expelled = self._taken(None)
+
     def met_stranger(self, endpoint: Endpoint, cluster_id: str) -> None:
         """A voter belongs to another cluster."""
         host, port = endpoint

@@ -162,6 +162,14 @@ class Quorum:
         return self._core.epoch
 
     @property
+    def node_id(self) -> NodeId:
+        return self._core.key.node_id
+
+    @property
+    def is_leading(self) -> bool:
+        return self._core.state is State.LEADER
+
+    @property
     def leader_id(self) -> NodeId | None:
         """Who leads, as far as this replica knows and goes by it."""
         return self._core.followed_leader

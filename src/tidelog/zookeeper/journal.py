@@ -171,6 +171,10 @@ class ZooKeeperJournal:
     ) -> None:
         self._office.newest_image = newest_image
 
+    def configured_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Nothing says: nodes find each other through ZooKeeper."""
+        return None
+
     def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """The controller's own znode says where it is, before any metadata does."""
         controller = self._office.controller
@@ -181,6 +185,11 @@ class ZooKeeperJournal:
     def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """Nobody votes here."""
         return None
+
+    @property
+    def twin_ms(self) -> float:
+        """A second one of this id waits for the first one's znode, and does not get so far."""
+        return 0.0
 
     def join(self, cluster_id: str) -> None:
         """Who shares these znodes shares the cluster."""
