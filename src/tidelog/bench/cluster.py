@@ -164,10 +164,17 @@ def running_kafkas(installation: Path, directory: Path) -> Iterator[Cluster]:
             )
             format_kafka(installation, data_dir, cluster_id)
             process = spawn_kafka(installation, data_dir)
-            stack.callback(stop, process)
+            stack.callback(_end_kafka, process)
             cluster.processes[node_id] = process
             cluster.servers[node_id] = Server("kafka", "127.0.0.1", port, process.pid)
         for node_id, server in cluster.servers.items():
             log_path = directory / f"kafka-{node_id}" / "kafka.log"
             await_kafka(cluster.processes[node_id], server.port, log_path, brokers=COUNT)
         yield cluster
+
+
+def _end_kafka(process: subprocess.Popen[bytes]) -> None:
+    """Without asking: those asked last would wait for a majority that is gone already, and nobody
+    needs what they have."""
+    process.kill()
+    process.wait()
