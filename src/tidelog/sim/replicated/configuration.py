@@ -25,11 +25,15 @@ FAULT_KINDS = (
     "fsync errors",
     "clock jump",
     "quick restart",
-    "forgetful voters",
-    "stumbling controllers",
 )
 
-QUORUM_FAULTS = ("last one standing", "early strike", *DISK_LOSSES)
+QUORUM_FAULTS = (
+    "forgetful voters",
+    "stumbling controllers",
+    "last one standing",
+    "early strike",
+    *DISK_LOSSES,
+)
 """Those that find their moment by looking at the nodes' quorum."""
 
 ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "session over")
