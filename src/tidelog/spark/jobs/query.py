@@ -26,22 +26,29 @@ _MOST_TABLES = 100
 
 def query(spark: SparkSession, sql: str, find: Find) -> DataFrame:
     """The query's result, not computed yet. Topics it names become views as they are asked for,
-    and only until the query is understood: the next may want them otherwise."""
+    and only until the query is understood: the next may want them otherwise. Spark Connect
+    understands it anew whenever it is computed, so there they stay as long as the session."""
     from pyspark.errors import AnalysisException
 
     views: list[str] = []
     try:
         while len(views) <= _MOST_TABLES:
             try:
-                return spark.sql(sql)
+                result = spark.sql(sql)
+                _ = result.schema  # Spark Connect looks at a query no sooner
+                return result
             except AnalysisException as error:
                 if not condition(error).startswith(_UNKNOWN):
                     raise
                 views.append(_add_view(find, relation(error)))
     finally:
-        for view in views:
+        for view in [] if _is_connect(spark) else views:
             spark.catalog.dropTempView(view)
     raise PipelineError(f"the query names more than {_MOST_TABLES} topics")
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def relation(error: Exception) -> list[str]:
