@@ -22,7 +22,6 @@ LIKELY = {
     Safeguard.EPOCH_IN_FETCH: 9,
     Safeguard.LOG_START_REPLICATED: 12,
     Safeguard.CLEAN_MARK: 15,
-    Safeguard.ELIGIBLE_LEADERS: 15,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
 
