@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.endtoend.cluster_stage import PARTITIONS, TOPIC, a_stage
+from tests.endtoend.cluster_stage import COUNT, PARTITIONS, TOPIC, a_stage
 from tests.endtoend.failing_disk import FailingDisk
 from tests.endtoend.small_disk import ClaimedDisk, SmallDisk, mounted_disk
 from tests.support.eventually import eventually
@@ -55,3 +55,20 @@ def test_a_node_whose_disk_is_full_leads_nothing_and_comes_back_when_there_is_ro
                 if victim.process.poll() is not None:
                     assert "No space left on device" in victim.log.splitlines()[-1]
                     stage.restart(VICTIM)
+
+
+def test_a_controller_whose_disk_is_full_hands_over(tmp_path: Path) -> None:
+    """Nobody else could have it moved: who leads, and who is in sync, is decided by the controller
+    alone."""
+    disks = {node_id: FailingDisk(tmp_path / f"disk-{node_id}") for node_id in range(1, COUNT + 1)}
+    environments = {node_id: disk.environment for node_id, disk in disks.items()}
+    with a_stage(tmp_path, *_IMPATIENT, environments=environments) as stage:
+        victim = stage.controller()
+        with stage.play() as traffic:
+            disks[victim].set("full", True)
+            stage.wait_for_other_leader(victim)
+            traffic.wait_for_progress_on_all(PARTITIONS)
+            assert stage.controller() != victim
+            disks[victim].set("full", False)
+            if stage.nodes[victim].process.poll() is not None:
+                stage.restart(victim)

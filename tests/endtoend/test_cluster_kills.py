@@ -13,6 +13,7 @@ from tests.support.node_driver import batch_of
 from tests.support.raw_client import (
     ConnectionLost,
     RawClient,
+    error_of_produce,
     fetch_request,
     opened,
     patient_produce,
@@ -84,7 +85,7 @@ def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
             assert elsewhere.must_produce("side", b"to its successor") == 5
         traffic.wait_for_progress()
         zombie.process.send_signal(signal.SIGCONT)
-        assert _error_of_produce(writer) is not ErrorCode.NONE
+        assert error_of_produce(writer) is not ErrorCode.NONE
         served = _served(reader)
         stage.wait_until_whole("side")
     with RawClient(stage.nodes[stage.leader_of("side")]) as client:
@@ -95,16 +96,6 @@ def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
     ]
     assert served.items() <= truth.items()
     stage.check_copies("side", 1)
-
-
-def _error_of_produce(client: RawClient) -> ErrorCode | None:
-    """None if the connection was closed instead."""
-    try:
-        answer = client.receive().responses[0].partition_responses[0]
-    except ConnectionLost:
-        return None
-    error: ErrorCode = answer.error_code
-    return error
 
 
 def _served(client: RawClient) -> dict[int, bytes | None]:

@@ -10,7 +10,7 @@ import pytest
 from tests.endtoend.cluster_stage import PARTITIONS, TOPIC, Stage, a_stage
 from tests.support.links import How
 from tests.support.node_driver import batch_of
-from tests.support.raw_client import ConnectionLost, RawClient, patient_produce
+from tests.support.raw_client import RawClient, error_of_produce, patient_produce
 
 from tidelog.model.errors import ErrorCode
 
@@ -40,7 +40,7 @@ def test_a_leader_that_is_cut_off_acknowledges_nothing_and_follows_when_it_is_ba
         traffic.wait_for_progress()
         _read_there(stage, victim)
         stage.network.heal()
-        assert _error_of_produce(left_behind) is not ErrorCode.NONE
+        assert error_of_produce(left_behind) is not ErrorCode.NONE
         stage.wait_until_whole("side")
     with RawClient(stage.nodes[stage.leader_of("side")]) as client:
         truth = client.read("side")
@@ -80,13 +80,3 @@ def _read_there(stage: Stage, victim: int) -> None:
     with RawClient(stage.nodes[victim]) as client:
         data = client.fetch("side", 1)
         assert not data.records, "an uncommitted record was shown"
-
-
-def _error_of_produce(client: RawClient) -> ErrorCode | None:
-    """None if the connection was closed instead."""
-    try:
-        answer = client.receive().responses[0].partition_responses[0]
-    except ConnectionLost:
-        return None
-    error: ErrorCode = answer.error_code
-    return error

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE_S = 300.0
@@ -18,6 +19,21 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline_s, f"{what} did not come within {PATIENCE_S:.0f} s"
         time.sleep(0.002)
+
+
+@contextmanager
+def killed_at_end(command: list[str], log_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A driver that is killed at the end of the block, if not before; all it started is gone then,
+    too."""
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        started = descendants(process.pid)
+        kill_hard(process.pid)
+        process.wait()
+        wait_for(lambda: not any(map(is_running, started)), "the end of what it started")
 
 
 def descendants(pid: int) -> list[int]:

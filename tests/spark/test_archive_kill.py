@@ -6,15 +6,14 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.spark.lake_topics import Sent, consumed, create_topic, produce
-from tests.spark.process_tree import descendants, is_running, kill_hard, python_workers, wait_for
+from tests.spark.process_tree import kill_hard, killed_at_end, python_workers, wait_for
 from tests.support.node_process import RunningNode
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -49,21 +48,8 @@ class Killed:
         archive = ["spark", "archive", TOPIC, "--to", lake, "--bootstrap", self._bootstrap]
         return [sys.executable, "-m", "tidelog", *archive, *limits, *more]
 
-    @contextmanager
-    def driver(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Killed at the end of the block, if not before; all it started is gone then, too."""
-        with (self._directory / "driver.log").open("ab") as log:
-            process = subprocess.Popen(
-                self.command("--every", "1s"), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        started: list[int] = []
-        try:
-            yield process
-        finally:
-            started = descendants(process.pid)
-            kill_hard(process.pid)
-            process.wait()
-            wait_for(lambda: not any(map(is_running, started)), "the end of what it started")
+    def driver(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        return killed_at_end(self.command("--every", "1s"), self._directory / "driver.log")
 
     def versions(self) -> int:
         return len(list(self.table.glob("_delta_log/*.json")))

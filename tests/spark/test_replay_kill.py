@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.spark.lake_topics import admin_of, consumed, create_topic, numbered, produce
-from tests.spark.process_tree import descendants, is_running, kill_hard, python_workers, wait_for
+from tests.spark.process_tree import kill_hard, killed_at_end, python_workers, wait_for
 from tests.support.node_process import RunningNode
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -25,25 +23,6 @@ from tidelog.spark.sessions import session
 
 replay(session("local[2]"), ReplayOptions("source", "target", sys.argv[1], turn_records=500))
 """
-
-
-@contextmanager
-def driver(bootstrap: str, log_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Killed at the end of the block; all it started is gone then, too."""
-    with log_path.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, bootstrap],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        started = descendants(process.pid)
-        kill_hard(process.pid)
-        process.wait()
-        wait_for(lambda: not any(map(is_running, started)), "the end of what it started")
 
 
 def replayed(bootstrap: str) -> int:
@@ -66,15 +45,16 @@ def test_a_replay_that_is_killed_goes_on_and_repeats_nothing(
     bootstrap = node.bootstrap
     create_topic(bootstrap, "source", partitions=3)
     produce(bootstrap, "source", numbered(0, RECORDS))
-    with driver(bootstrap, tmp_path / "driver.log") as process:
+    command, log_path = [sys.executable, "-c", DRIVER, bootstrap], tmp_path / "driver.log"
+    with killed_at_end(command, log_path) as process:
         wait_for_more(bootstrap)
         for worker in python_workers(process.pid):
             kill_hard(worker)
         wait_for_more(bootstrap)
-    with driver(bootstrap, tmp_path / "driver.log"):
+    with killed_at_end(command, log_path):
         wait_for_more(bootstrap)
     assert replayed(bootstrap) < RECORDS, "it was killed too late to show anything"
-    subprocess.run([sys.executable, "-c", DRIVER, bootstrap], capture_output=True, check=True)
+    subprocess.run(command, capture_output=True, check=True)
     wanted = [(r.partition, r.key, r.value) for r in consumed(bootstrap, "source")]
     found = [(r.partition, r.key, r.value) for r in consumed(bootstrap, "target")]
     assert len(found) == RECORDS

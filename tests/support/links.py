@@ -11,14 +11,14 @@ the nodes directly. It needs no privileges and works wherever there is a loopbac
 from __future__ import annotations
 
 import socket
-import struct
 import threading
 from itertools import permutations
 from typing import Literal
 
+from tests.support.resetting import reset
+
 How = Literal["silent", "refusing"]
 
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _CHUNK_BYTES = 1 << 16
 
 
@@ -102,18 +102,11 @@ class _Pair:
         self._carry(self._near, self._far)
 
     def close(self) -> None:
-        """With a reset, so that neither side takes it for a polite good-bye."""
         with self._lock:
             if self.is_closed:
                 return
             self.is_closed = True
-        for sock in (self._near, self._far):
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            sock.close()
+        reset(self._near, self._far)
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         try:

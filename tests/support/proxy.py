@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.node_process import RunningNode, StartNode
+from tests.support.resetting import reset
 
 PRODUCE, FETCH, INIT_PRODUCER_ID = 0, 1, 22
 
 _LENGTH = struct.Struct(">i")
 _REQUEST_HEAD = struct.Struct(">hhi")
 _RESPONSE_HEAD = struct.Struct(">i")
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Call(NamedTuple):
@@ -146,18 +146,11 @@ class _Pair:
             threading.Thread(target=target, daemon=True).start()
 
     def close(self) -> None:
-        """With a reset, so that neither side takes it for a polite good-bye."""
         with self._lock:
             if self.is_closed:
                 return
             self.is_closed = True
-        for sock in (self._client, self._node):
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            sock.close()
+        reset(self._client, self._node)
 
     def _carry_requests(self) -> None:
         self._carry(self._client, self._node, self._key_of_request)

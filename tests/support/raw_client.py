@@ -269,6 +269,16 @@ class RawClient:
         return values, unreadable
 
 
+def error_of_produce(client: RawClient) -> ErrorCode | None:
+    """What the answer says that is waited for; None if the connection was closed instead."""
+    try:
+        answer = client.receive().responses[0].partition_responses[0]
+    except ConnectionLost:
+        return None
+    error: ErrorCode = answer.error_code
+    return error
+
+
 def opened(data: PartitionData) -> dict[int, bytes | None]:
     """The values in a fetch's answer, by offset. Checksums are checked."""
     assert isinstance(data.records, memoryview)

@@ -19,7 +19,7 @@ from tidelog.broker.peers import Conversation, Peers
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.quorum_requests import question_of
-from tidelog.broker.refusals import Refusals
+from tidelog.broker.refusals import Refusal, Refusals
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.broker.replication import Replication
 from tidelog.broker.start import election_defaults, make_controller
@@ -93,23 +93,20 @@ class ClusterMember:
             may_join=lambda: journal.may_join,
             is_cut_off=lambda: journal.is_cut_off,
         )
-        self.refusals = Refusals(
-            self.registration,
-            node_id=config.node_id,
-            session_ms=settings.broker_session_timeout_ms,
-        )
+        self.refusals = Refusals(config.node_id, session_ms=settings.broker_session_timeout_ms)
 
     # --- who is where ---------------------------------------------------------------------------
 
     def endpoint_of(self, node_id: NodeId) -> Endpoint | None:
         """For the journal. What it knows itself comes first: what the metadata says here may be
         from before a node moved, and without the leader it stays so."""
-        fixed = self.journal.fixed_endpoint(node_id)
-        if fixed is not None:
-            return fixed
+        journal = self.journal
+        known = journal.configured_endpoint(node_id) or journal.told_endpoint(node_id)
+        if known is not None:
+            return known
         if node_id == self._config.node_id:
             return Endpoint(self._config.host, self._config.port)
-        return self._registered(node_id) or self.journal.voter_endpoint(node_id)
+        return self._registered(node_id) or journal.voter_endpoint(node_id)
 
     def broker_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """For partitions. Where the configuration does not say, a node that leads one has
@@ -283,19 +280,22 @@ class ClusterMember:
             self.journal.join(cluster_id)
         if self.journal.stranger is not None:
             self.refusals.met_stranger(self.journal.stranger, self._cluster_id)
-        self.refusals.met_twin(self.journal.twin_ms)
-        if self.registration.refusal is None:
-            self.refusals.forget()
-        else:
-            self._explain_refusal()
+        self._watch_refusal()
         if self.refusals.reports:
             self.reports += self.refusals.reports
             self.refusals.reports = []
 
-    def _explain_refusal(self) -> None:
-        living = self._state.image.nodes.get(self._config.node_id)
-        living_at = None if living is None else Endpoint(living.host, living.port)
-        self.refusals.look(self.journal.epoch, living_at=living_at)
+    def _watch_refusal(self) -> None:
+        """By the controller; or by all others, who follow another process of this id."""
+        twin, registration = self.journal.twin, self.registration
+        if twin is not None:
+            refusal = Refusal(ErrorCode.DUPLICATE_BROKER_REGISTRATION, *twin)
+        elif registration.refusal is not None:
+            refusal = Refusal(registration.refusal, self.journal.epoch, registration.refused_ms)
+        else:
+            self.refusals.forget()
+            return
+        self.refusals.look(refusal, living_at=self._registered(self._config.node_id))
 
     # --- the session ----------------------------------------------------------------------------
 

@@ -76,8 +76,8 @@ class MemberJournal(MetadataJournal, Protocol):
         """Where a node is by this node's own configuration: the others may be told otherwise."""
         ...
 
-    def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """Where a node is that must be found before there is metadata."""
+    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is by the word of others, newer than any metadata here may be."""
         ...
 
     def voter_endpoint(self, node_id: NodeId) -> Endpoint | None:
@@ -85,8 +85,9 @@ class MemberJournal(MetadataJournal, Protocol):
         ...
 
     @property
-    def twin_ms(self) -> float:
-        """For how long another process has been controller by this node's id."""
+    def twin(self) -> tuple[LeaderEpoch, float] | None:
+        """Another process is the controller by this node's id: in which epoch, and when that was
+        last heard."""
         ...
 
     def join(self, cluster_id: str) -> None:

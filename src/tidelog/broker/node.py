@@ -531,8 +531,9 @@ class Node:
         """Not while a flush is under way: were it to fail, the last one might succeed."""
         if self.state.flushing.under_way is None:
             if not member.has_left:
-                text = "no majority of the cluster answers: stops without handing over"
-                effects.append(Report("warning", text))
+                is_alone = member.has_nobody_to_leave(now)
+                why = "no majority of the cluster answers" if is_alone else "it takes too long"
+                effects.append(Report("warning", f"{why}: stops without handing over"))
             member.journal.resign(now)
             effects += self._peers.take_effects()
             self._finish(now, effects)

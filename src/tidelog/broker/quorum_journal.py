@@ -84,8 +84,8 @@ class QuorumJournal:
         self.leader_id: NodeId | None = None
         self.failure: str | None = None
         """Why the quorum can't go on here: the node must stop."""
-        self._twin: tuple[LeaderEpoch, float, float] | None = None
-        """In which epoch others say that this node leads, though it does not: since, and until."""
+        self.twin: tuple[LeaderEpoch, float] | None = None
+        """In which epoch others say that this node leads, though it does not, and when they did."""
         self.stranger: Endpoint | None = None
         """A node that was asked, and belongs to another cluster."""
         self.reports: list[str] = []
@@ -126,10 +126,15 @@ class QuorumJournal:
         return self._quorum.office_until_ms
 
     def append(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
-        """Propose one decision; gives its last record's offset. `NotController`, or `DiskError`."""
+        """Propose one decision; gives its last record's offset. `NotController`, or `DiskError`:
+        then another is to be the controller, or nobody could move what this disk can't keep."""
         self._log.now_ms = now.wall_ms
         encoded = [encode_record(record) for record in records]
-        proposal, effects = self._quorum.propose(now.monotonic_ms, encoded)
+        try:
+            proposal, effects = self._quorum.propose(now.monotonic_ms, encoded)
+        except DiskError:
+            self.resign(now)
+            raise
         self._carry_out(now, effects)
         if proposal.error is not ErrorCode.NONE:
             raise NotController
@@ -205,9 +210,8 @@ class QuorumJournal:
     def configured_endpoint(self, node_id: NodeId) -> Endpoint | None:
         return self._known.get(node_id)
 
-    def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """A voter's address is in the configuration; the leader's in the answers of others."""
-        return self._known.get(node_id) or self._told.get(node_id)
+    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
+        return self._told.get(node_id)
 
     def next_deadline(self) -> float | None:
         return self._quorum.next_deadline()
@@ -222,7 +226,7 @@ class QuorumJournal:
         self._step(now, RequestReceived(Ticket(number), request))
 
     def resign(self, now: Now) -> None:
-        """Hand over before this node stops."""
+        """Hand over: this node stops, or can't write."""
         self._step(now, ResignationWanted())
 
     # Of what a ZooKeeper knows, a quorum knows nothing: heartbeats alone say who is there.
@@ -276,6 +280,8 @@ class QuorumJournal:
                 self._want_flush()
             elif isinstance(effect, AnnounceLeader):
                 self.leader_id = effect.leader_id
+                if effect.leader_id is not None:
+                    self.twin = None
             elif isinstance(effect, LoadSnapshot):
                 self._restored = decode_image(effect.state)
                 self._applied = effect.snapshot_id.end_offset
@@ -303,26 +309,17 @@ class QuorumJournal:
         for node in getattr(answer, "node_endpoints", ()):
             self._told[NodeId(node.node_id)] = Endpoint(node.host, node.port)
         event = _received(number, answer)
-        error = event.response.error if isinstance(event, ResponseReceived) else ErrorCode.NONE
-        if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self.stranger = endpoint
         if isinstance(event, ResponseReceived):
+            if event.response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+                self.stranger = endpoint
             self._heed_twin(now, event.response)
         self._step(now, event)
 
     def _heed_twin(self, now: Now, response: PeerResponse) -> None:
         own_id = self._quorum.node_id
-        if response.leader_id != own_id or own_id == self.leader_id or self._quorum.is_leading:
-            return
-        epoch, now_ms = response.leader_epoch, now.monotonic_ms
-        is_known = self._twin is not None and self._twin[0] == epoch
-        since_ms = self._twin[1] if self._twin is not None and is_known else now_ms
-        self._twin = (epoch, since_ms, now_ms)
-
-    @property
-    def twin_ms(self) -> float:
-        """For how long others have been told that a node of this id leads, who is not this one."""
-        return 0.0 if self._twin is None else self._twin[2] - self._twin[1]
+        is_here = own_id == self.leader_id or self._quorum.is_leading
+        if response.leader_id == own_id and not is_here:
+            self.twin = (response.leader_epoch, now.monotonic_ms)
 
     def _name_leader(self, response: Any, leader_id: NodeId | None) -> None:
         """Who fetches, or asks for votes, and does not know where the leader is reads it in the

@@ -3,13 +3,14 @@
 A node that was killed is refused for a while by its own shadow: its last life still has a session.
 So DUPLICATE_BROKER_REGISTRATION means something only if one and the same controller says it for
 longer than a session lasts: then somebody else with this id is heard of, and this process must go,
-because two with one id can only harm each other. Everything else may be put right while the node
-waits.
+because two with one id can only harm each other. It is the same if that one is the controller: then
+the voters say so. Everything else may be put right while the node waits.
 """
 
 from __future__ import annotations
 
-from tidelog.broker.registration import Registration
+from typing import NamedTuple
+
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, LeaderEpoch, NodeId
 
@@ -21,14 +22,22 @@ _LASTING = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REGISTRATION)
 """Nothing will change about these by itself."""
 
 
+class Refusal(NamedTuple):
+    """What the controller of that epoch has said, and when it was heard last."""
+
+    error: ErrorCode
+    controller_epoch: LeaderEpoch
+    heard_ms: float
+
+
 class Refusals:
     """What is to be said of the refusals of one life of a node."""
 
-    def __init__(self, registration: Registration, *, node_id: NodeId, session_ms: float) -> None:
-        self._registration = registration
+    def __init__(self, node_id: NodeId, *, session_ms: float) -> None:
         self._node_id = node_id
         self._session_ms = session_ms
-        self._since: tuple[ErrorCode, LeaderEpoch, float] | None = None
+        self._first: Refusal | None = None
+        """When that was first said, and has been ever since."""
         self._said: list[str] = []
         self.reports: list[str] = []
         """To be told, and taken away, by whoever tells them."""
@@ -37,33 +46,23 @@ class Refusals:
 
     def forget(self) -> None:
         """The node is not refused, or not any more."""
-        self._since = None
+        self._first = None
 
-    def look(self, controller_epoch: LeaderEpoch, *, living_at: Endpoint | None) -> None:
+    def look(self, refusal: Refusal, *, living_at: Endpoint | None) -> None:
         """It is refused. `living_at` is where the metadata says that a node of this id is."""
-        refusal = self._registration.refusal
-        assert refusal is not None, "nobody has refused the node"
-        at_ms = self._registration.refused_ms
-        if self._since is None or self._since[:2] != (refusal, controller_epoch):
-            self._since = (refusal, controller_epoch, at_ms)
-        if refusal in _LASTING:
-            self._say(self._reason(refusal))
-        elif refusal is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+        if self._first is None or self._first[:2] != refusal[:2]:
+            self._first = refusal
+        if refusal.error in _LASTING:
+            self._say(self._reason(refusal.error))
+        elif refusal.error is not ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             return  # there is another controller by now, or soon
-        elif at_ms - self._since[2] > _SESSIONS * self._session_ms:
+        elif refusal.heard_ms - self._first.heard_ms > _SESSIONS * self._session_ms:
             self.expelled = self._taken(living_at)
-
-    def met_twin(self, lasting_ms: float) -> None:
-        """Voters say that a node of this id leads them, and have said so for that long. Who was
-        killed in office hears that of its last life, until another is elected."""
-        if lasting_ms > _SESSIONS * self._session_ms:
-            self.expelled = self._taken(None)
 
     def met_stranger(self, endpoint: Endpoint, cluster_id: str) -> None:
         """A voter belongs to another cluster."""
-        host, port = endpoint
         self._say(
-            f"{host}:{port} is not in cluster {cluster_id}, to which this data directory belongs: "
+            f"{endpoint} is not in cluster {cluster_id}, to which this data directory belongs: "
             "correct controller.quorum.voters, or give another --data-dir"
         )
 
@@ -81,7 +80,7 @@ class Refusals:
         return f"the cluster refuses this node: {refusal.name}; it goes on asking"
 
     def _taken(self, living_at: Endpoint | None) -> str:
-        where = "" if living_at is None else f" at {living_at[0]}:{living_at[1]}"
+        where = "" if living_at is None else f" at {living_at}"
         return (
             f"the cluster has a living node {self._node_id}{where}: "
             "stop that one, or give this one another --node-id"

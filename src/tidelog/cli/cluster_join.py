@@ -26,6 +26,7 @@ from tidelog.client import ClientError, Connection
 from tidelog.client.cluster_admin import ClusterAdmin, ClusterView, QuorumView
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
 from tidelog.model.cluster_settings import BOOTSTRAP_SERVERS, VOTERS
+from tidelog.model.ids import Endpoint
 from tidelog.model.settings import InvalidSetting, parse_settings
 from tidelog.runtime.service import ServeOptions
 from tidelog.wire.schema import NO_UUID
@@ -85,7 +86,7 @@ def join(
         host, port = _address(listen)
         config = KeptConfig(
             place.node_id,
-            f"{f'[{host}]' if ':' in host else host}:{port or free_ports(host, 1)[0]}",
+            str(Endpoint(host, port or free_ports(host, 1)[0])),
             advertise,
             {BOOTSTRAP_SERVERS: place.bootstrap, **given},
         )
@@ -109,6 +110,11 @@ def _place(cluster: ClusterAdmin, wanted: int | None, data_dir: Path) -> _Place:
             f"becomes the first of a cluster by `tidelog serve --set {VOTERS}=ID@HOST:PORT`"
         )
     view, quorum = cluster.view(), cluster.quorum()
+    if not quorum.voters:
+        raise CommandFailed(
+            "the cluster agrees by ZooKeeper: start the node by `tidelog serve` with the same "
+            "consensus and zookeeper.connect as the others, and a --node-id of its own"
+        )
     if quorum.epoch == _ALONE_EPOCH:
         alone = view.nodes[quorum.leader]
         raise CommandFailed(

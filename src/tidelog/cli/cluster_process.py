@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tidelog.cli.failure import CommandFailed
 from tidelog.cli.node_process import NodeProcess
+from tidelog.model.ids import Endpoint
 
 FIRST_NODE_ID = 1
 
@@ -30,18 +31,19 @@ class ClusterProcess:
         self.nodes: dict[int, NodeProcess] = {}
         ports = [port + index for index in range(count)] if port else free_ports(host, count)
         ids = range(FIRST_NODE_ID, FIRST_NODE_ID + count)
-        voters = ",".join(f"{i}@{_bracketed(host)}:{p}" for i, p in zip(ids, ports, strict=True))
+        addresses = [Endpoint(host, each) for each in ports]
+        voters = ",".join(f"{i}@{at}" for i, at in zip(ids, addresses, strict=True))
         agreement = [f"controller.quorum.voters={voters}"]
         if zookeeper:
             agreement = ["consensus=zookeeper", f"zookeeper.connect={zookeeper}"]
         with ExitStack() as stack:
-            for node_id, node_port in zip(ids, ports, strict=True):
+            for node_id, address in zip(ids, addresses, strict=True):
                 node = NodeProcess(
                     data_dir / f"node-{node_id}",
                     *("--node-id", str(node_id)),
                     *(word for setting in agreement for word in ("--set", setting)),
                     *arguments,
-                    listen=f"{_bracketed(host)}:{node_port}",
+                    listen=str(address),
                     waits=False,
                 )
                 self.nodes[node_id] = stack.enter_context(node)
@@ -76,7 +78,3 @@ def free_ports(host: str, count: int) -> list[int]:
         except OSError as error:
             raise CommandFailed(f"can't listen on {host}: {error.strerror}") from None
         return [sock.getsockname()[1] for sock in held]
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

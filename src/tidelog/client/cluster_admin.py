@@ -17,7 +17,7 @@ from tidelog.client import direct
 from tidelog.client.connection import Bootstrap, connection_to
 from tidelog.client.errors import ClientError, NoBroker
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import Endpoint, TopicPartition
 from tidelog.model.replica_settings import FOLLOWER_RATE
 from tidelog.wire.messages import add_raft_voter, alter_partition_reassignments, elect_leaders
 from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest
@@ -62,8 +62,7 @@ class ClusterNode(NamedTuple):
 
     @property
     def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(Endpoint(self.host, self.port))
 
 
 class ClusterView(NamedTuple):
@@ -130,13 +129,16 @@ class ClusterAdmin:
         return ClusterView(answer.cluster_id, answer.controller_id, nodes)
 
     def quorum(self, *, patience_s: float | None = None) -> QuorumView:
-        """As its leader knows it; that there is one is waited for, if need be."""
+        """As its leader knows it; that there is one is waited for, if need be. Where a ZooKeeper
+        keeps the metadata nobody votes: then there is a leader and nothing else."""
         topic = TopicData(
             topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
         )
         answer = self._ask_leader(
             DescribeQuorumRequest(topics=[topic]), _described_error, patience_s=patience_s
         )
+        if answer.error_code is ErrorCode.UNSUPPORTED_VERSION:
+            return QuorumView(self.view().controller, -1, -1, {}, {})
         return _quorum_view(answer.topics[0].partitions[0])
 
     def lags(self, topic: str, partitions: Sequence[int]) -> dict[int, dict[TopicPartition, int]]:
@@ -298,8 +300,11 @@ class ClusterAdmin:
 
 
 def _described_error(answer: Any) -> ErrorCode:
-    partition: DescribedPartitionData = answer.topics[0].partitions[0]
-    return partition.error_code
+    for topic in answer.topics:
+        partition: DescribedPartitionData = topic.partitions[0]
+        return partition.error_code
+    error: ErrorCode = answer.error_code
+    return error
 
 
 def _quorum_view(told: DescribedPartitionData) -> QuorumView:

@@ -79,7 +79,7 @@ class ZooKeeperDoor:
         self._watchers: dict[str, Callable[[Any], None]] = {}
         logging.getLogger("kazoo").setLevel(logging.ERROR)  # the node says itself what matters
         self._client = KazooClient(
-            hosts=",".join(f"{_bracketed(host)}:{port}" for host, port in ensemble.servers),
+            hosts=",".join(map(str, ensemble.servers)),
             timeout=timeout_ms / 1000,
             connection_retry=KazooRetry(
                 max_tries=-1, delay=0.05, backoff=2, max_delay=_RECONNECT_MOST_S
@@ -263,7 +263,3 @@ def _reason(error: BaseException) -> Reason:
         exceptions.NotEmptyError: "not empty",
     }
     return reasons.get(type(error), "other")
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -25,7 +25,7 @@ from tidelog.log.log import FlushTicket
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import NotController, Unreachable
 from tidelog.metadata.records import MetadataRecord
-from tidelog.model.clock import Now
+from tidelog.model.clock import Now, earliest
 from tidelog.model.ids import Endpoint, LeaderEpoch, NodeId, Offset
 from tidelog.wire.errors import DecodeError
 from tidelog.zookeeper.following import Follower
@@ -175,7 +175,7 @@ class ZooKeeperJournal:
         """Nothing says: nodes find each other through ZooKeeper."""
         return None
 
-    def fixed_endpoint(self, node_id: NodeId) -> Endpoint | None:
+    def told_endpoint(self, node_id: NodeId) -> Endpoint | None:
         """The controller's own znode says where it is, before any metadata does."""
         controller = self._office.controller
         if controller is None or controller.node_id != node_id:
@@ -186,10 +186,8 @@ class ZooKeeperJournal:
         """Nobody votes here."""
         return None
 
-    @property
-    def twin_ms(self) -> float:
-        """A second one of this id waits for the first one's znode, and does not get so far."""
-        return 0.0
+    twin = None
+    """A second one of this id waits for the first one's znode, and does not get so far."""
 
     def join(self, cluster_id: str) -> None:
         """Who shares these znodes shares the cluster."""
@@ -205,8 +203,7 @@ class ZooKeeperJournal:
             self._talks.begin("epoch", self._presence.tell_epoch, now.monotonic_ms)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._talks.next_deadline(), self._look_ms)
-        return min((at for at in deadlines if at is not None), default=None)
+        return earliest(self._talks.next_deadline(), self._look_ms)
 
     def tick(self, now: Now) -> None:
         self._advance(now, lambda: self._talks.tick(now.monotonic_ms))

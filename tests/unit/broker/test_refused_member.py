@@ -24,7 +24,7 @@ from tidelog.wire.messages.broker_registration import (
 )
 from tidelog.wire.requests import decode_body, decode_header, encode_response
 
-OTHER = NodeId(2)
+OWN, OTHER = NodeId(1), NodeId(2)
 EPOCH = LeaderEpoch(5)
 VOTERS = "1@127.0.0.1:9092,2@127.0.0.1:9093"
 
@@ -35,6 +35,7 @@ class Member(NodeDriver):
     def __init__(self, data_dir: Path) -> None:
         self.verdict: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
         self.vote_error = ErrorCode.NONE
+        self.leader = OTHER
         self.is_silent = False
         self.registrations = 0
         super().__init__(data_dir, controller_quorum_voters=VOTERS)
@@ -63,7 +64,7 @@ class Member(NodeDriver):
                 is_caught_up=False, is_fenced=True, should_shut_down=False
             )
         if isinstance(question_of(request), m.VoteRequest):
-            leader = OTHER if self.vote_error is ErrorCode.NONE else None
+            leader = self.leader if self.vote_error is ErrorCode.NONE else None
             epoch = EPOCH if self.vote_error is ErrorCode.NONE else LeaderEpoch(0)
             return answer_of(m.VoteResponse(self.vote_error, leader, epoch), self.now)
         return None  # a fetch that waits for news
@@ -110,6 +111,28 @@ def test_a_process_whose_id_is_taken_ends_and_says_why(member: Member) -> None:
     stops = member.effects_of(Stop)
     assert len(stops) == 1
     assert "living node 1" in stops[0].failure
+
+
+def test_a_process_whose_id_is_the_controllers_ends_and_says_why(member: Member) -> None:
+    """Nobody answers its registration: it would have to be sent to itself."""
+    member.leader = OWN
+    member.live(4)
+    assert not member.effects_of(Stop)
+    member.live(30)
+    stops = member.effects_of(Stop)
+    assert len(stops) == 1
+    assert "living node 1" in stops[0].failure
+    assert member.registrations == 0
+
+
+def test_who_was_killed_in_office_waits_until_another_is_elected(member: Member) -> None:
+    member.leader = OWN
+    member.live(3)
+    member.leader = OTHER
+    member.live(20)
+    assert member.registrations > 0
+    assert not member.reports
+    assert not member.effects_of(Stop)
 
 
 def test_the_shadow_of_the_last_life_is_waited_for_in_silence(member: Member) -> None:

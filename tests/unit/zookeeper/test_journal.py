@@ -61,7 +61,7 @@ def test_one_of_three_is_controller_and_all_know_it() -> None:
     members = [world.add(number) for number in (1, 2, 3)]
     leader = leader_of(world)
     world.run_until(lambda: all(m.journal.leader_id == leader.node_id for m in members))
-    assert members[0].journal.fixed_endpoint(leader.node_id) == (f"host{leader.node_id}", 9092)
+    assert members[0].journal.told_endpoint(leader.node_id) == (f"host{leader.node_id}", 9092)
     world.run_until(lambda: sorted(leader.journal.present or ()) == [1, 2, 3])
 
 
