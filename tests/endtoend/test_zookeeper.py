@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.support.command_line import CommandLine
 from tests.support.eventually import eventually
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 from tests.support.zookeeper import ZooKeeperEnsemble
@@ -108,6 +109,20 @@ def test_what_is_in_zookeeper_can_be_read_by_people(
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.delete_topics([TOPIC])[TOPIC].result(60)
     assert _read(zookeeper, f"/brokers/topics/{TOPIC}") == {}
+
+
+def test_the_state_of_the_cluster_is_told_and_nobody_votes(
+    tidelog: CommandLine, cluster: ClusterProcess, zookeeper: ZooKeeperEnsemble, tmp_path: Path
+) -> None:
+    eventually(lambda: _is_whole(cluster.bootstrap), "a full in-sync set")
+    told = tidelog("cluster", "status", "--json", "--bootstrap", cluster.bootstrap)
+    assert (told.code, told.errors) == (0, "")
+    (controller,) = [node["node"] for node in told.json["nodes"] if node["is_controller"]]
+    assert controller == _read(zookeeper, "/controller")["brokerid"]
+    fourth = ("--data-dir", str(tmp_path / "fourth"), "--bootstrap", cluster.bootstrap)
+    refused = tidelog("cluster", "join", *fourth)
+    assert refused.code == 1
+    assert "agrees by ZooKeeper" in refused.errors
 
 
 def test_killing_leader_and_controller_loses_nothing_and_doubles_nothing(

@@ -49,15 +49,20 @@ class Mover:
             self._throttle({place.topic for place in (*targets, *under_way)}, throttle_mb)
         self.wait(under_way)
         if targets:
-            self._cluster.move(targets)
-            self.wait(list(targets))
+            with _told_if_left():
+                self._cluster.move(targets)
+                self._wait(list(targets))
         self.unthrottle()
 
     def wait(self, places: Sequence[TopicPartition]) -> None:
         """Until none of them is being moved."""
+        with _told_if_left():
+            self._wait(places)
+
+    def _wait(self, places: Sequence[TopicPartition]) -> None:
         waited = dict.fromkeys(places)
         heard = time.monotonic()
-        with _told_if_left(), progress() as bar:
+        with progress() as bar:
             task = bar.add_task("moving partitions", total=len(waited))
             left = list(waited)
             while left:
