@@ -155,7 +155,7 @@ class Log:
         if leader_epoch < self.epochs.latest:
             return Appended(ErrorCode.FENCED_LEADER_EPOCH)
         if self._checks_producers:
-            verdict = self.producers.judge(headers)
+            verdict = self.producers.judge(headers, now_ms)
             if isinstance(verdict, ErrorCode):
                 return Appended(verdict)
             if verdict is not None:
@@ -428,7 +428,7 @@ class Log:
         segment.file.sync()
         self.epochs.cut(end)
         self.producers, self._bytes_since_snapshot = restore_producers(
-            self.directory, self._segments, end
+            self.directory, self._segments, end, former=self.producers
         )
 
     def start_at(self, offset: Offset) -> None:

@@ -6,6 +6,12 @@ a new epoch begins at 0; a lower epoch is refused. Of an unknown producer any se
 since its earlier batches may have been lost to retention. The state is a function of the log
 (`note` each batch in order); snapshots merely save the replay. Who is silent for long is forgotten
 (`expire`), by when we heard of them, not by their timestamps: old records may be sent today.
+
+And one rule of our own. Producers have several batches under way. If the first of an unknown one is
+refused for the moment (the disk is full, nobody leads) and the second is not, Kafka takes the
+second for its first, and the first can never be sent again. Here it is `owed`: until it comes, what
+follows it is out of order, which clients know how to send again. In memory alone, and for a while:
+what was under way when the node ended is sent anew from the first on.
 """
 
 from __future__ import annotations
@@ -31,6 +37,9 @@ _BATCH = struct.Struct(">iiqi")
 _CRC = struct.Struct(">I")
 _MAGIC = b"TDLP"
 _VERSION = 2
+
+_OWED_MS = 30_000
+"""After that nothing can be under way that was sent before its producer knew of the refusal."""
 
 
 class Remembered(NamedTuple):
@@ -59,6 +68,14 @@ class Producer(NamedTuple):
     heard_ms: int = NO_TIMESTAMP
 
 
+class Owed(NamedTuple):
+    """The first batch of a producer that is not known otherwise: it was not taken, or is lost."""
+
+    epoch: int
+    first_sequence: int
+    since_ms: int
+
+
 class ProducerView(NamedTuple):
     """One producer as DescribeProducers tells of it."""
 
@@ -73,6 +90,7 @@ class Producers:
 
     def __init__(self, *, limit: int = MAX_PRODUCERS_PER_PARTITION) -> None:
         self._producers: dict[int, Producer] = {}
+        self._owed: dict[int, Owed] = {}
         self._limit = limit
 
     def __len__(self) -> int:
@@ -101,7 +119,9 @@ class Producers:
             for pid, one in self._producers.items()
         ]
 
-    def judge(self, headers: Sequence[BatchHeader]) -> ErrorCode | tuple[int, int] | None:
+    def judge(
+        self, headers: Sequence[BatchHeader], now_ms: int
+    ) -> ErrorCode | tuple[int, int] | None:
         """May these batches, one request's, be appended? None: yes. Two offsets: they are there
         already, from the first to the second. An error: no.
 
@@ -110,16 +130,19 @@ class Producers:
         producer's thinking and refused as one.
         """
         if len(headers) == 1:
-            return self._judge_one(headers[0], self._producers.get(headers[0].producer_id))
-        return self._judge_several(headers)
+            producer = self._producers.get(headers[0].producer_id)
+            return self._judge_one(headers[0], producer, now_ms)
+        return self._judge_several(headers, now_ms)
 
-    def _judge_several(self, headers: Sequence[BatchHeader]) -> ErrorCode | tuple[int, int] | None:
+    def _judge_several(
+        self, headers: Sequence[BatchHeader], now_ms: int
+    ) -> ErrorCode | tuple[int, int] | None:
         seen = dict[int, Producer]()
         repeats: list[tuple[int, int]] = []
         for number, header in enumerate(headers):
             pid = header.producer_id
             producer = seen.get(pid) or self._producers.get(pid)
-            verdict = self._judge_one(header, producer)
+            verdict = self._judge_one(header, producer, now_ms)
             if isinstance(verdict, ErrorCode):
                 return verdict
             if verdict is not None:
@@ -131,12 +154,14 @@ class Producers:
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return (repeats[0][0], repeats[-1][1]) if repeats else None
 
-    @staticmethod
     def _judge_one(
-        header: BatchHeader, producer: Producer | None
+        self, header: BatchHeader, producer: Producer | None, now_ms: int
     ) -> ErrorCode | tuple[int, int] | None:
-        if header.producer_id == NO_PRODUCER or producer is None:
+        if header.producer_id == NO_PRODUCER:
             return None
+        if producer is None:
+            is_early = bool(self._owed) and self._is_early(header, now_ms)
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_early else None
         first = header.base_sequence
         if header.producer_epoch != producer.epoch:
             if header.producer_epoch < producer.epoch:
@@ -150,11 +175,41 @@ class Producers:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         return None
 
+    def _is_early(self, header: BatchHeader, now_ms: int) -> bool:
+        """Another batch of this producer is to come before this one."""
+        owed = self._owed.get(header.producer_id)
+        if owed is None or owed.epoch != header.producer_epoch:
+            return False
+        distance = (header.base_sequence - owed.first_sequence) & _SEQUENCE_MASK
+        return 0 < distance <= _SEQUENCE_MASK // 2 and 0 <= now_ms - owed.since_ms < _OWED_MS
+
+    def owe(self, header: BatchHeader, now_ms: int) -> None:
+        """The batch was refused, and is to be sent again."""
+        pid = header.producer_id
+        if pid >= 0 and pid not in self._producers and not self._is_early(header, now_ms):
+            self._note_owed(pid, Owed(header.producer_epoch, header.base_sequence, now_ms))
+
+    def owe_lost(self, former: Producers) -> None:
+        """The end of the log was cut off. Whoever `former` knew from there alone begins again; of a
+        former life of the node nothing is under way."""
+        for pid, producer in former._producers.items():
+            if pid not in self._producers and producer.heard_ms != NO_TIMESTAMP:
+                first = producer.batches[0].first_sequence
+                self._note_owed(pid, Owed(producer.epoch, first, producer.heard_ms))
+
+    def _note_owed(self, pid: int, owed: Owed) -> None:
+        self._owed.pop(pid, None)
+        self._owed[pid] = owed
+        if len(self._owed) > self._limit:
+            del self._owed[next(iter(self._owed))]
+
     def note(self, header: BatchHeader, base_offset: int, now_ms: int = NO_TIMESTAMP) -> None:
         """The batch is in the log; live, `now_ms` says since when."""
         pid = header.producer_id
         if pid < 0:
             return
+        if self._owed:
+            self._owed.pop(pid, None)
         producers = self._producers
         producers[pid] = _following(producers.pop(pid, None), header, base_offset, now_ms)
         if len(producers) > self._limit:
@@ -177,6 +232,7 @@ class Producers:
 
     def clear(self) -> None:
         self._producers.clear()
+        self._owed.clear()
 
     def encode(self, offset: int) -> bytes:
         """The snapshot of the state at `offset`."""

@@ -72,9 +72,14 @@ def open_segments(home: PartitionDirectory, bases: list[int], end_offset: int) -
 
 
 def restore_producers(
-    home: PartitionDirectory, segments: list[Segment], end_offset: int
+    home: PartitionDirectory,
+    segments: list[Segment],
+    end_offset: int,
+    *,
+    former: Producers | None = None,
 ) -> tuple[Producers, int]:
-    """The producers as of `end_offset`, and how many bytes of log had to be replayed for it."""
+    """The producers as of `end_offset`, and how many bytes of log had to be replayed for it.
+    `former` knew those of a log that was longer."""
     if Safeguard.PRODUCER_STATE_RESTORE not in home.safeguards:
         return Producers(), 0
     producers, offset = home.load_producers(end_offset)
@@ -85,6 +90,8 @@ def restore_producers(
         for _, header in segment.indexes.walk_from_offset(max(offset, segment.base_offset)):
             producers.note(header, header.base_offset)
             replayed += header.size
+    if former is not None:
+        producers.owe_lost(former)
     return producers, replayed
 
 

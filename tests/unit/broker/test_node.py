@@ -17,6 +17,7 @@ from tidelog.broker.start import StartRefused
 from tidelog.log.disk import DiskError
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
+from tidelog.testing.disk import FillableDisk, Room
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.create_topics import (
     CreatableTopic,
@@ -38,7 +39,7 @@ from tidelog.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tidelog.wire.records import decode_records
+from tidelog.wire.records import Record, decode_records, encode_batch
 
 
 @pytest.fixture
@@ -570,3 +571,25 @@ class TestRestart:
         answer = node.responses[produce].responses[0].partition_responses[0]
         assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 0)
         assert fetch in node.responses
+
+
+def test_a_first_batch_that_found_no_room_stays_the_first(tmp_path: Path) -> None:
+    """The next one was under way already when the first was refused, and there is room for it."""
+    room = Room()
+    node = NodeDriver(tmp_path, FillableDisk(tmp_path, room))
+    node.create_topic("orders")
+
+    def produce(sequence: int) -> tuple[ErrorCode, int]:
+        record = Record(offset=0, timestamp=1_000, value=b"one")
+        batch = encode_batch(
+            [record], base_offset=0, producer_id=7, producer_epoch=0, base_sequence=sequence
+        )
+        response = node.request(produce_request("orders", bytes(batch)), version=9)
+        answer = response.responses[0].partition_responses[0]
+        return answer.error_code, answer.base_offset
+
+    room.is_full = True
+    assert produce(0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    room.is_full = False
+    assert produce(1) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+    assert [produce(0), produce(1)] == [(ErrorCode.NONE, 0), (ErrorCode.NONE, 1)]

@@ -10,12 +10,14 @@ from tests.unit.log.logs import a_batch, append, fill, open_log, settings
 from tidelog.log.log import Log
 from tidelog.log.producers import Producers
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.wire.batch import BatchHeader, read_header
 
 LAST = 2**31 - 1
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+NOW = 1_000_000
 
 
 @pytest.fixture
@@ -128,6 +130,66 @@ def test_without_the_safeguard_a_repeat_is_appended_again(tmp_path: Path) -> Non
     assert [send(log, 0), send(log, 0)] == [0, 1]
 
 
+class TestOwed:
+    """The first batch of a producer was refused for the moment: the next must not be the first."""
+
+    @pytest.fixture
+    def producers(self) -> Producers:
+        producers = Producers()
+        producers.owe(header(7, 0, count=4), NOW)
+        return producers
+
+    def test_what_follows_is_out_of_order_until_it_comes(self, producers: Producers) -> None:
+        assert producers.judge([header(7, 4)], NOW + 1) is OUT_OF_ORDER
+        assert producers.judge([header(7, 4), header(7, 5)], NOW + 1) is OUT_OF_ORDER
+        first = header(7, 0, count=4)
+        assert producers.judge([first], NOW + 2) is None
+        producers.note(first, 0, NOW + 2)
+        assert producers.judge([header(7, 4)], NOW + 3) is None
+
+    def test_that_what_follows_was_refused_makes_no_difference(self, producers: Producers) -> None:
+        producers.owe(header(7, 4), NOW + 1)
+        assert producers.judge([header(7, 4)], NOW + 2) is OUT_OF_ORDER
+        assert producers.judge([header(7, 0, count=4)], NOW + 2) is None
+
+    def test_others_and_later_epochs_are_not_concerned(self, producers: Producers) -> None:
+        assert producers.judge([header(8, 4)], NOW) is None
+        assert producers.judge([header(7, 4, epoch=1)], NOW) is None
+
+    def test_nothing_is_owed_for_ever(self, producers: Producers) -> None:
+        assert producers.judge([header(7, 4)], NOW + 60_000) is None
+
+    def test_it_may_begin_anywhere(self) -> None:
+        """As at a topic that was deleted and made anew while a producer went on."""
+        producers = Producers()
+        producers.owe(header(7, LAST), NOW)
+        assert producers.judge([header(7, 0)], NOW) is OUT_OF_ORDER
+        assert producers.judge([header(7, LAST)], NOW) is None
+
+    def test_of_a_known_producer_nothing_is_owed(self) -> None:
+        producers = Producers()
+        producers.note(header(7, 0), 0, NOW)
+        producers.owe(header(7, 1), NOW)
+        assert producers.judge([header(7, 1)], NOW) is None
+        assert producers.judge([header(7, 2)], NOW) is OUT_OF_ORDER
+
+    def test_no_more_is_remembered_than_of_producers(self) -> None:
+        producers = Producers(limit=2)
+        for pid in (1, 2, 3):
+            producers.owe(header(pid, 0), NOW)
+        assert producers.judge([header(1, 1)], NOW) is None
+        assert producers.judge([header(2, 1)], NOW) is OUT_OF_ORDER
+
+    def test_a_first_batch_that_was_cut_off_is_owed_again(self, log: Log) -> None:
+        assert send(log, 0, pid=8) == 0
+        assert [send(log, 0), send(log, 1)] == [1, 2]
+        log.truncate_to(Offset(1))
+        assert send(log, 2) is OUT_OF_ORDER
+        assert send(log, 1) is OUT_OF_ORDER
+        assert send(log, 0) == 1
+        assert send(log, 1, pid=8) == 2
+
+
 def test_the_longest_silent_producer_is_forgotten_first() -> None:
     producers = Producers(limit=3)
     for pid in (1, 2, 3):
@@ -135,8 +197,8 @@ def test_the_longest_silent_producer_is_forgotten_first() -> None:
     producers.note(header(1, 1), 10)
     producers.note(header(4, 0), 11)
     assert len(producers) == 3
-    assert producers.judge([header(2, 77)]) is None
-    assert producers.judge([header(1, 77)]) is OUT_OF_ORDER
+    assert producers.judge([header(2, 77)], NOW) is None
+    assert producers.judge([header(1, 77)], NOW) is OUT_OF_ORDER
 
 
 def test_a_snapshot_restores_everything() -> None:

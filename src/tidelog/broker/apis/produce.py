@@ -22,6 +22,8 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicId
 from tidelog.partition.leader import Leader
 from tidelog.partition.replica import Replica
+from tidelog.wire.batch import MAGIC, read_header
+from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.produce import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -137,9 +139,22 @@ class _Production:
         answer = PartitionProduceResponse(index=data.index, base_offset=-1)
         topic_id = TopicId(topic.topic_id)
         replica = self._state.replicas.find(topic.name, data.index, topic_id=topic_id)
-        if isinstance(replica, ErrorCode) or replica.leader is None:
-            error = replica if isinstance(replica, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return self._send_away(topic, answer, error)
+        if isinstance(replica, ErrorCode):
+            return self._send_away(topic, answer, replica)
+        self._append_to(replica, topic, data, answer)
+        if answer.error_code.is_retriable:
+            self._await(replica, data.records)
+        return answer
+
+    def _append_to(
+        self,
+        replica: Replica,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        answer: PartitionProduceResponse,
+    ) -> PartitionProduceResponse:
+        if replica.leader is None:
+            return self._send_away(topic, answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if replica.is_internal:
             return self._refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "it is the node's own")
         if self._acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
@@ -147,6 +162,17 @@ class _Production:
         if not isinstance(data.records, memoryview) or not data.records:
             return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
         return self._append(replica, replica.leader, data.records, answer)
+
+    def _await(self, replica: Replica, records: object) -> None:
+        """They will be sent again; what their producer has sent since must not come before them."""
+        if not isinstance(records, memoryview):
+            return
+        try:
+            header = read_header(records)
+        except DecodeError:
+            return
+        if header.magic == MAGIC:
+            replica.log.producers.owe(header, self._now.wall_ms)
 
     def _send_away(
         self, topic: TopicProduceData, answer: PartitionProduceResponse, error: ErrorCode

@@ -74,7 +74,7 @@ class Plan:
 
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
-    count = size or random.choice((3, 3, 3, 5))
+    count = size or random.choice((3, 3, 3, 3, 5))
     patience = _draw_patience(random)
     kinds: tuple[str, ...] = (*FAULT_KINDS, *QUORUM_FAULTS)
     if consensus == "zookeeper":
@@ -105,7 +105,7 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
         owners=random.choice((0, 0, 0, 1)),
         cleaned_topic=_draw_cleaned_topic(random, min_insync),
         faults=_draw_faults(random, kinds),
-        chaos_ms=random.choice((2_000.0, 3_000.0)),
+        chaos_ms=random.choice((1_500.0, 2_500.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((10.0, 30.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
@@ -136,7 +136,7 @@ def _draw_patience(random: Random) -> dict[str, Value]:
         "controller.quorum.election.timeout.ms": random.choice((40, 100, 200)),
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
         "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
-        "replica.fetch.wait.max.ms": random.choice((20, 100)),
+        "replica.fetch.wait.max.ms": random.choice((50, 200)),
         "metadata.log.max.records.between.snapshots": random.choice((10, 40, 20_000)),
         "offsets.topic.num.partitions": random.choice((1, 3)),
         "auto.create.topics.enable": False,

@@ -220,6 +220,7 @@ class ClusterRun:
             return
         tps = [tp for facts in world.topics.values() for tp in facts.tps()]
         self.cluster.history.add(0, "info", "final_reads", value=tps)
+        self.invariants.meet_damage()
         if not self._finish([schedule.start(self._settle())], "the last replication", HEAL_MS):
             return
         world.findings += self.invariants.check_convergence()
