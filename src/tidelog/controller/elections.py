@@ -75,6 +75,8 @@ class PartitionChange:
         self._safeguards = safeguards
         self._lost: list[NodeId] = []
         self._is_unclean = False
+        self._heir: NodeId = NO_LEADER
+        """Who leads next, while the one that does is still there."""
         self.replicas = list(state.replicas)
         self.adding = list(state.adding_replicas)
         self.removing = list(state.removing_replicas)
@@ -107,9 +109,17 @@ class PartitionChange:
         return self._difference(leader)
 
     def _complete_reassignment(self) -> None:
+        """As soon as all who are to have it are in sync. A living leader that is to go hands over
+        first, and stays in sync until its successor has heard of it: nothing is acknowledged before
+        that, so whatever it still tells its clients is true."""
         targets = [node for node in self.replicas if node not in self.removing]
         is_due = (self.adding or self.removing) and all(node in self.isr for node in targets)
-        if is_due:
+        if not is_due:
+            return
+        leader, is_usable = self._state.leader, self._image.is_usable
+        if leader not in targets and leader in self.isr and is_usable(leader):
+            self._heir = choose_leader(targets, isr=self.isr, eligible=(), is_usable=is_usable)
+        if self._heir == NO_LEADER:
             self.replicas, self.adding, self.removing = targets, [], []
             self.isr = [node for node in self.isr if node in targets]
 
@@ -121,6 +131,8 @@ class PartitionChange:
 
     def _chosen(self) -> NodeId:
         is_usable = self._image.is_usable
+        if self._heir != NO_LEADER:
+            return self._heir
         if self.election is Election.PREFERRED:
             preferred = self.replicas[0]
             if preferred in self.isr and is_usable(preferred):

@@ -17,6 +17,9 @@ the epoch may come in and end that.
 A leadership ends (`end`) and never comes back: the next epoch, also of the same node, is another
 `Leader`, which has to hear from every follower anew.
 
+A leader that a reassignment takes away is in sync until it has fetched from its successor, and so
+knows that it leads no more; then it is let go, and with that the reassignment is complete.
+
 A leader that finds its log **damaged**, or its disk **full**, resigns as soon as somebody else is
 in sync: it proposes a set without itself, and repairs its log, or waits for room, as a follower.
 Until then nobody is told that records are unreadable for good, because they are not.
@@ -58,6 +61,7 @@ class Leader:
 
     __slots__ = (
         "_counts_proposed",
+        "_departing",
         "_membership",
         "_min_isr",
         "_now_ms",
@@ -146,6 +150,9 @@ class Leader:
 
     def _follow(self, state: PartitionState, now_ms: float) -> None:
         self.replicas = state.replicas
+        kept = [node for node in state.replicas if node not in state.removing_replicas]
+        is_moved = all(node in state.isr for node in kept)
+        self._departing = state.removing_replicas if is_moved else ()
         others = [node for node in state.replicas if node != self._membership.node_id]
         self.has_followers = bool(others)
         self._count_replicas()
@@ -177,6 +184,14 @@ class Leader:
     def is_proven(self) -> bool:
         """All that an earlier leader may have shown lies below our watermark."""
         return self.high_watermark >= self.epoch_start_offset
+
+    @property
+    def knows_end(self) -> bool:
+        """Nobody else can have shown more. Who has asked to be replaced may be so already, and be
+        the last to hear of it."""
+        asked = self.isr.in_flight
+        is_resigning = asked is not None and self._membership.node_id not in asked.nodes
+        return self.is_proven and not is_resigning
 
     @property
     def low_watermark(self) -> Offset:
@@ -424,6 +439,8 @@ class Leader:
         known = self.progress.get(node)
         if known is None:
             return node == self._membership.node_id
+        if node in self._departing and known.fetch_offset != NO_OFFSET:
+            return False
         if node in self.isr.committed:
             return not self._is_out_of_sync(known, now_ms)
         return self._may_join(known, now_ms)

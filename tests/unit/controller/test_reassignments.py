@@ -45,10 +45,32 @@ def test_the_old_replicas_stay_until_all_new_ones_are_in_sync(driver: Controller
 
 
 def test_the_leader_goes_with_its_replica(driver: ControllerDriver) -> None:
+    """It hands over first: until its successor lets it go, nothing is committed without it."""
     driver.reassign(4, 2)
     assert driver.alter_isr(1, 2, 3, 4).error is ErrorCode.NEW_LEADER_ELECTED
     state = driver.state()
+    assert (state.leader, state.replicas, state.isr) == (4, (4, 2, 1, 3), (1, 2, 3, 4))
+    assert state.is_reassigning
+    driver.alter_isr(4, 2)
+    state = driver.state()
+    assert (state.leader, state.replicas, state.isr) == (4, (4, 2), (4, 2))
+    assert not state.is_reassigning
+
+
+def test_a_leader_that_is_gone_is_not_waited_for(driver: ControllerDriver) -> None:
+    driver.reassign(4, 2)
+    driver.alter_isr(1, 2, 3, 4)
+    driver.beat(1, wants_fence=True)
+    state = driver.state()
     assert (state.leader, state.replicas, state.isr) == (4, (4, 2), (2, 4))
+
+
+def test_fewer_replicas_without_the_leader_need_its_farewell(driver: ControllerDriver) -> None:
+    driver.reassign(2, 3)
+    state = driver.state()
+    assert (state.leader, state.replicas, state.isr) == (2, (2, 3, 1), (1, 2, 3))
+    driver.alter_isr(2, 3)
+    assert sets(driver) == {"replicas": (2, 3), "adding": (), "removing": (), "isr": (2, 3)}
 
 
 def test_fewer_replicas_need_nothing_to_arrive(driver: ControllerDriver) -> None:
@@ -107,6 +129,7 @@ def test_who_is_in_sync_is_kept_until_the_new_target_is(driver: ControllerDriver
     driver.reassign(5, 2, 3)
     assert sets(driver)["replicas"] == (5, 2, 3, 4, 1)
     driver.alter_isr(1, 2, 3, 4, 5)
+    driver.alter_isr(2, 3, 5)
     assert sets(driver)["replicas"] == (5, 2, 3)
 
 
@@ -152,11 +175,11 @@ def test_a_drained_node_has_nothing_left(driver: ControllerDriver) -> None:
     assert stuck == []
     assert sorted(move.name for move in moves) == [("t", 0), ("u", 0), ("u", 1)]
     driver.commit(driver.controller.reassign(moves))
-    for state in list(driver.image.partitions()):
-        others = [int(node) for node in state.replicas if node != state.leader]
-        driver.alter_isr(
-            state.leader, *others, name=state.name.topic, partition=state.name.partition
-        )
+    for arrived in list(driver.image.partitions()):
+        topic, number = arrived.name
+        driver.alter_isr(*map(int, arrived.replicas), name=topic, partition=number)
+        if driver.state(topic, number).is_reassigning:  # its leader has handed over
+            driver.alter_isr(*map(int, arrived.target_replicas), name=topic, partition=number)
     assert all(NodeId(1) not in state.replicas for state in driver.image.partitions())
     assert not any(state.is_reassigning for state in driver.image.partitions())
 

@@ -40,6 +40,7 @@ def a_state(
     replicas: tuple[int, ...] = (1, 2, 3),
     partition_epoch: int = 0,
     elr: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
 ) -> PartitionState:
     return PartitionState(
         KEY,
@@ -50,6 +51,7 @@ def a_state(
         LeaderEpoch(epoch),
         partition_epoch=partition_epoch,
         elr=tuple(NodeId(node) for node in elr),
+        removing_replicas=tuple(NodeId(node) for node in removing),
     )
 
 

@@ -67,6 +67,9 @@ def test_damage_that_a_reader_meets_makes_the_leader_resign() -> None:
     proposal = leader.propose(3)
     assert proposal is not None
     assert proposal.nodes == (OTHER, THIRD)
+    assert not leader.knows_end
+    leader.isr_answered(proposal, ErrorCode.INELIGIBLE_REPLICA, 4)
+    assert leader.knows_end
 
 
 def test_damage_that_a_follower_meets_makes_the_leader_resign() -> None:

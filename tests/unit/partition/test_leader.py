@@ -146,6 +146,25 @@ class TestTheInSyncSet:
         assert [(one.node_id, one.broker_epoch) for one in proposal.isr] == [(1, 10), (2, 20)]
         assert (proposal.leader_epoch, proposal.partition_epoch) == (5, 0)
 
+    def test_who_is_to_go_is_let_go_when_it_knows_who_leads(self) -> None:
+        """The former leader, say: until it fetches nothing is committed without it."""
+        leader = a_leader(state=a_state(removing=(3,)))
+        produce(leader)
+        fetch(leader, 1, node=OTHER)
+        assert leader.propose(2) is None
+        assert leader.high_watermark == 0
+        fetch(leader, 0, node=THIRD)
+        proposal = leader.propose(3)
+        assert proposal is not None
+        assert proposal.nodes == (1, 2)
+
+    def test_who_is_to_go_stays_while_who_is_to_come_is_not_there(self) -> None:
+        leader = a_leader(state=a_state(isr=(1, 3), removing=(3,)))
+        produce(leader, 2)
+        fetch(leader, 1, node=OTHER)
+        fetch(leader, 2, node=THIRD)
+        assert leader.propose(2) is None
+
     def test_who_keeps_pace_under_load_is_not_late(self) -> None:
         leader = a_leader()
         for now_ms in range(0, 3 * LAG_MS, 1000):

@@ -1,7 +1,7 @@
 """ListOffsets: the ends of a log, and the first record at or after a time.
 
-Never past the high watermark: a record that may still vanish has no offset yet. A new leader that
-does not know how far that is (`Leader.is_proven`) answers OFFSET_NOT_AVAILABLE, and one that may
+Never past the high watermark: a record that may still vanish has no offset yet. A leader that
+does not know how far that is (`Leader.knows_end`) answers OFFSET_NOT_AVAILABLE, and one that may
 have been replaced answers nothing: an end once told never falls. A follower may ask for the end of
 the log itself. With no tiered storage, "earliest local" is the log's start and nothing is tiered. A
 partition named twice is refused, as Kafka does: a look-up by time opens a batch, and must not be
@@ -86,7 +86,7 @@ def _answer(
 
 
 def _look_up(leader: Leader, timestamp: int, answer: ListOffsetsPartitionResponse) -> None:
-    is_known = leader.is_proven
+    is_known = leader.knows_end
     if timestamp == _LATEST and not is_known:
         answer.error_code = ErrorCode.OFFSET_NOT_AVAILABLE
     elif timestamp == _LATEST:
