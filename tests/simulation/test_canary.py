@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tidelog.broker.effects import Effect, SendResponse
 from tidelog.broker.events import Event, FrameReceived
 from tidelog.broker.node import Node
+from tidelog.broker.registration import Stage
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset
 from tidelog.sim.ablations import find_broken
@@ -59,6 +62,21 @@ class HastyNode(Node):
         return effects
 
 
+class StubbornNode(Node):
+    """It goes on leading when its session is over, and tells what was true once."""
+
+    def start(self, now: Now) -> list[Effect]:
+        effects = super().start(now)
+        assert self._member is not None
+        registration = self._member.registration
+
+        def may_lead(now_ms: float, *, lease_until_ms: float = 0.0) -> bool:
+            return registration.stage is Stage.SERVING
+
+        registration.may_lead = may_lead  # type: ignore[method-assign]
+        return effects
+
+
 def test_a_node_that_loses_acknowledged_records_is_caught() -> None:
     discovery = find_broken(ForgetfulNode, max_seeds=20)
     assert discovery is not None
@@ -76,8 +94,9 @@ def test_a_node_that_swallows_an_answer_is_caught() -> None:
     assert discovery is not None
 
 
-def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught() -> None:
-    discovery = find_broken(ForgetfulNode, nodes=ANY_SIZE, max_seeds=10)
+@pytest.mark.parametrize("consensus", ["quorum", "zookeeper"])
+def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught(consensus: str) -> None:
+    discovery = find_broken(ForgetfulNode, nodes=ANY_SIZE, consensus=consensus, max_seeds=10)
     assert discovery is not None
     properties = {finding.property for finding in discovery.outcome.findings}
     assert properties & {"C1", "C3", "C4", "I7", "I8", "I10"}, properties
@@ -86,3 +105,9 @@ def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught() -> None:
 def test_nodes_of_a_cluster_that_keep_a_requests_memory_are_caught() -> None:
     discovery = find_broken(HoardingNode, nodes=ANY_SIZE, max_seeds=10)
     assert discovery is not None
+
+
+def test_nodes_that_lead_on_without_a_session_are_caught() -> None:
+    discovery = find_broken(StubbornNode, nodes=ANY_SIZE, max_seeds=40)
+    assert discovery is not None
+    assert {finding.property for finding in discovery.outcome.findings} & {"C11"}

@@ -54,10 +54,15 @@ def find_ablated(
 
 
 def find_broken(
-    make_node: NodeFactory, *, nodes: int = 1, max_seeds: int = MAX_SEEDS
+    make_node: NodeFactory,
+    *,
+    nodes: int = 1,
+    consensus: str = "quorum",
+    max_seeds: int = MAX_SEEDS,
 ) -> Discovery | None:
     """The same for a node that is wrong in a way of its own: the canary."""
-    return find_red(RunOptions(make_node=make_node, nodes=nodes), max_seeds=max_seeds)
+    options = RunOptions(make_node=make_node, nodes=nodes, consensus=consensus)
+    return find_red(options, max_seeds=max_seeds)
 
 
 def find_red(options: RunOptions, *, max_seeds: int, likely: int | None = None) -> Discovery | None:

@@ -90,6 +90,10 @@ class Invariants:
             self._find("I10", f"{text} within epoch {epoch}")
         facts.watermarks[epoch] = max(before, watermark)
         is_current = epoch >= facts.leader_epoch
+        is_telling = leader.may_acknowledge and leader.knows_end
+        if not is_current and is_telling and watermark < facts.true_watermark:
+            text = f"{replica.name}: node {node_id} still leads epoch {epoch} and tells {watermark}"
+            self._find("C11", f"{text} as the end; {facts.true_watermark} was committed")
         if is_current and leader.log.log_end_offset < facts.true_watermark:
             self._find(
                 "I8",
