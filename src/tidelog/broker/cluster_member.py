@@ -196,6 +196,7 @@ class ClusterMember:
 
     def leave(self, now: Now) -> None:
         """Go in peace: what this node leads moves first."""
+        self._state.replicas.membership.is_leaving = True
         self.registration.leave(now)
 
     def has_nobody_to_leave(self, now: Now) -> bool:

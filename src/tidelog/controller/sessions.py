@@ -72,8 +72,9 @@ NEVER_HEARD = float("-inf")
 
 @dataclass(slots=True)
 class Session:
-    """One node's. `must_reach` is the metadata offset of its registration, `moved_at` the one at
-    which what it led had gone to others."""
+    """One node's. `must_reach` is the metadata offset of its registration, or at which it was
+    fenced: who was away must know what it leads no more. `moved_at` is the one at which what it led
+    had gone to others."""
 
     deadline_ms: float
     metadata_offset: Offset = NO_OFFSET
@@ -136,11 +137,12 @@ class Sessions:
             session = self._rows.get(node_id)
             if session is None:
                 continue
-            if node.after is None:
+            before, after = node.before, node.after
+            if after is None:
                 del self._rows[node_id]
-            elif node.before is None or node.before.epoch != node.after.epoch:
+            elif before is None or before.epoch != after.epoch or _is_sent_away(before, after):
                 session.must_reach = offset
-            elif node.after.is_shutting_down and not node.before.is_shutting_down:
+            elif after.is_shutting_down and not before.is_shutting_down:
                 session.moved_at = offset
 
     def has_session(self, node_id: NodeId, now_ms: float) -> bool:
@@ -205,6 +207,10 @@ class Sessions:
             }
             for node_id, session in self._rows.items()
         ]
+
+
+def _is_sent_away(before: NodeState, after: NodeState) -> bool:
+    return after.is_fenced and not before.is_fenced
 
 
 def decide_heartbeat(

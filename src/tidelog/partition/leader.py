@@ -189,9 +189,9 @@ class Leader:
     def knows_end(self) -> bool:
         """Nobody else can have shown more. Who has asked to be replaced may be so already, and be
         the last to hear of it."""
-        asked = self.isr.in_flight
-        is_resigning = asked is not None and self._membership.node_id not in asked.nodes
-        return self.is_proven and not is_resigning
+        asked, membership = self.isr.in_flight, self._membership
+        is_resigning = asked is not None and membership.node_id not in asked.nodes
+        return self.is_proven and not is_resigning and not membership.is_leaving
 
     @property
     def low_watermark(self) -> Offset:

@@ -52,6 +52,8 @@ class Membership:
         self.may_lead = True
         """False from the start of a member of a cluster until it is let in: until then it may
         believe in a leadership that ended with its last life."""
+        self.is_leaving = False
+        """It has asked that others lead in its place."""
         self.nodes: Mapping[NodeId, NodeState] = {}
         self.throttle = Throttle()
 

@@ -58,6 +58,17 @@ def test_a_node_heard_of_again_is_let_in(driver: ControllerDriver) -> None:
     assert fenced(driver) == []
 
 
+def test_a_node_that_was_away_has_to_know_what_it_leads_no_more(driver: ControllerDriver) -> None:
+    """Else it would have a session again, and go on where it was."""
+    driver.create()
+    before = driver.offset
+    driver.advance(SESSION_MS, alive=(2, 3))
+    assert driver.state().leader == TWO
+    assert driver.beat(1, seen=before).is_fenced
+    assert fenced(driver) == [ONE]
+    assert not driver.beat(1).is_fenced
+
+
 @pytest.mark.parametrize("epoch", [-1, 0, 2, 77])
 def test_a_stale_broker_epoch_is_refused_and_keeps_nobody_alive(
     driver: ControllerDriver, epoch: int

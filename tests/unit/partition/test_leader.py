@@ -112,7 +112,14 @@ class TestANewLeader:
         assert read(leader, 4) is None
 
     def test_alone_it_knows_at_once(self) -> None:
-        assert a_leader(a_log(4), ALONE).is_proven
+        assert a_leader(a_log(4), ALONE).knows_end
+
+    def test_who_leaves_may_be_the_last_to_hear_who_leads(self) -> None:
+        membership = a_membership()
+        leader = Leader(ALONE, a_log(4), settings(), membership, now_ms=0)
+        membership.is_leaving = True
+        assert leader.is_proven
+        assert not leader.knows_end
 
     def test_it_takes_nobody_in_before_that(self) -> None:
         leader = a_leader(a_log(4), a_state(isr=(1, 2)), high_watermark=0)
