@@ -124,10 +124,12 @@ class ClusterMember:
 
     @property
     def told_controller_id(self) -> NodeId:
-        """While nobody is known to be it, this node: it hands on what is meant for the controller.
-        A client that is told of none may not ask again for minutes."""
+        """While clients could not find it, this node: it hands on what is meant for the controller.
+        A client that is told of none, or of one that is not among the brokers it is told of (it may
+        have been let in just now), may not ask again for minutes."""
         leader_id = self.journal.leader_id
-        return self._config.node_id if leader_id is None else leader_id
+        node = None if leader_id is None else self._state.image.nodes.get(leader_id)
+        return self._config.node_id if node is None or node.is_fenced else node.node_id
 
     @property
     def broker_epoch(self) -> int:

@@ -22,6 +22,7 @@ from tidelog.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from tidelog.wire.messages.metadata import MetadataRequest
 from tidelog.wire.requests import decode_body, decode_header, encode_response
 
 OWN, OTHER = NodeId(1), NodeId(2)
@@ -79,6 +80,14 @@ class Member(NodeDriver):
 @pytest.fixture
 def member(tmp_path: Path) -> Member:
     return Member(tmp_path / "data")
+
+
+def test_a_controller_that_clients_could_not_find_is_not_named(member: Member) -> None:
+    """Node 2 is not among the brokers that this node knows: what is asked of it is handed on."""
+    member.live(2)
+    answer = member.request(MetadataRequest(topics=[]))
+    assert answer.controller_id == OWN
+    assert OTHER not in [broker.node_id for broker in answer.brokers]
 
 
 def test_a_directory_of_another_cluster_is_told_once(member: Member) -> None:

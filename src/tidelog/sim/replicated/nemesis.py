@@ -167,11 +167,7 @@ class Nemesis:
         and stays away; another goes and loses its disk; when that one is back, the last one goes.
         In three nodes the rule of `directories` does not allow it."""
         hosts, random = self._cluster.hosts, self._random
-        states = [
-            state
-            for state in self._invariants.image.partitions()
-            if len(state.isr) > 2 and state.leader in state.isr
-        ]
+        states = self._led_with_two()
         if not states or len(hosts) < 5:
             return
         state = random.choice(states)
@@ -192,7 +188,7 @@ class Nemesis:
         """The leader dies in the moment in which a replica that was away has nearly caught up: it
         has what the next leader knows to be committed, but not all that was."""
         hosts, random = self._cluster.hosts, self._random
-        states = [s for s in self._invariants.image.partitions() if len(s.isr) > 2]
+        states = self._led_with_two()
         if not states:
             return
         state = random.choice(states)
@@ -211,6 +207,14 @@ class Nemesis:
                     hosts[state.leader].crash("kill")
                     return
             yield Pause(0.5)
+
+    def _led_with_two(self) -> list[PartitionState]:
+        """The partitions with a leader and two more in sync."""
+        return [
+            state
+            for state in self._invariants.image.partitions()
+            if len(state.isr) == 3 and state.leader in state.isr
+        ]
 
     def _isr_of(self, state: PartitionState) -> tuple[NodeId, ...]:
         found = self._invariants.image.partition(state.key)
