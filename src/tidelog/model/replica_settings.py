@@ -15,7 +15,9 @@ REPLICA_SETTINGS: tuple[Setting, ...] = (
         low=1,
         high=INT32_MAX,
         unit="ms",
-        doc="A follower that has not caught up with its leader for this long is no longer in sync.",
+        doc="A follower that has not caught up with its leader for this long is no longer in sync. "
+        "Keep it above the session timeouts: a leader that was replaced while it was frozen, and "
+        "left behind before its session was over, may for a moment show an old end of the log.",
     ),
     Setting(
         "replica.fetch.max.bytes",

@@ -78,7 +78,7 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
     patience = _draw_patience(random)
     kinds: tuple[str, ...] = (*FAULT_KINDS, *QUORUM_FAULTS)
     if consensus == "zookeeper":
-        patience |= _zookeeper_settings(random)
+        patience |= _zookeeper_settings(random, patience)
         kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS)
     min_insync = random.choice((1, 2, 2))
     return Plan(
@@ -129,13 +129,15 @@ def _draw_cleaned_topic(random: Random, min_insync: int) -> tuple[tuple[str, str
 
 
 def _draw_patience(random: Random) -> dict[str, Value]:
+    """A lag is no shorter than a session, as everywhere: who is out of sync sooner than it is
+    fenced may have been replaced while it was frozen, and go on for a moment when it wakes up."""
     session_ms = random.choice((200, 400, 800))
     return {
         "broker.session.timeout.ms": session_ms,
         "broker.heartbeat.interval.ms": session_ms // 6,
         "controller.quorum.election.timeout.ms": random.choice((40, 100, 200)),
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
-        "replica.lag.time.max.ms": random.choice((200, 500, 1_000)),
+        "replica.lag.time.max.ms": max(session_ms, random.choice((200, 500, 1_000))),
         "replica.fetch.wait.max.ms": random.choice((50, 200)),
         "metadata.log.max.records.between.snapshots": random.choice((10, 40, 20_000)),
         "offsets.topic.num.partitions": random.choice((1, 3)),
@@ -163,11 +165,13 @@ def _node(number: int, count: int, patience: dict[str, Value], min_insync: int) 
     )
 
 
-def _zookeeper_settings(random: Random) -> dict[str, Value]:
+def _zookeeper_settings(random: Random, patience: dict[str, Value]) -> dict[str, Value]:
+    session_ms, lag = random.choice((200, 400, 800)), "replica.lag.time.max.ms"
     return {
         "consensus": "zookeeper",
         "zookeeper.connect": "zookeeper:2181",
-        "zookeeper.session.timeout.ms": random.choice((200, 400, 800)),
+        "zookeeper.session.timeout.ms": session_ms,
+        lag: max(session_ms, int(patience[lag])),
     }
 
 
