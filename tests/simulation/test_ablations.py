@@ -18,10 +18,10 @@ LIKELY = {
     Safeguard.ACK_AFTER_REPLICATION: 0,
     Safeguard.TRUNCATE_BY_EPOCH: 3,
     Safeguard.FETCH_IN_EPOCH: 4,
-    Safeguard.MAXIMAL_ISR: 7,
+    Safeguard.MAXIMAL_ISR: 10,
     Safeguard.EPOCH_IN_FETCH: 9,
     Safeguard.LOG_START_REPLICATED: 12,
-    Safeguard.CLEAN_MARK: 15,
+    Safeguard.CLEAN_MARK: 182,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
 
