@@ -22,6 +22,8 @@ LIKELY = {
     Safeguard.EPOCH_IN_FETCH: 9,
     Safeguard.LOG_START_REPLICATED: 12,
     Safeguard.CLEAN_MARK: 182,
+    Safeguard.EXPAND_AFTER_EPOCH_START: 27,
+    Safeguard.VOTE_DURABLE: 108,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
 
