@@ -27,6 +27,7 @@ from tidelog.wire.messages.describe_log_dirs import DescribableLogDirTopic, Desc
 from tidelog.wire.messages.describe_quorum import (
     DescribedPartitionData,
     DescribeQuorumRequest,
+    DescribeQuorumResponse,
     PartitionData,
     ReplicaState,
     TopicData,
@@ -299,12 +300,9 @@ class ClusterAdmin:
             time.sleep(_PAUSE_S)
 
 
-def _described_error(answer: Any) -> ErrorCode:
-    for topic in answer.topics:
-        partition: DescribedPartitionData = topic.partitions[0]
-        return partition.error_code
-    error: ErrorCode = answer.error_code
-    return error
+def _described_error(answer: DescribeQuorumResponse) -> ErrorCode:
+    """Who does not know the question answers for no topic."""
+    return answer.topics[0].partitions[0].error_code if answer.topics else answer.error_code
 
 
 def _quorum_view(told: DescribedPartitionData) -> QuorumView:

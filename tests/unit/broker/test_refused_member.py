@@ -112,25 +112,25 @@ def test_a_voter_of_another_cluster_is_told_once(tmp_path: Path) -> None:
     assert member.registrations == 0
 
 
-def test_a_process_whose_id_is_taken_ends_and_says_why(member: Member) -> None:
-    member.verdict = lambda: ErrorCode.DUPLICATE_BROKER_REGISTRATION
+def _ends_for_the_other(member: Member) -> None:
+    """Not before the session of a former life would be over."""
     member.live(4)
     assert not member.effects_of(Stop)
     member.live(30)
     stops = member.effects_of(Stop)
     assert len(stops) == 1
     assert "living node 1" in stops[0].failure
+
+
+def test_a_process_whose_id_is_taken_ends_and_says_why(member: Member) -> None:
+    member.verdict = lambda: ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    _ends_for_the_other(member)
 
 
 def test_a_process_whose_id_is_the_controllers_ends_and_says_why(member: Member) -> None:
     """Nobody answers its registration: it would have to be sent to itself."""
     member.leader = OWN
-    member.live(4)
-    assert not member.effects_of(Stop)
-    member.live(30)
-    stops = member.effects_of(Stop)
-    assert len(stops) == 1
-    assert "living node 1" in stops[0].failure
+    _ends_for_the_other(member)
     assert member.registrations == 0
 
 

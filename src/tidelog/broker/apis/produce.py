@@ -141,9 +141,9 @@ class _Production:
         replica = self._state.replicas.find(topic.name, data.index, topic_id=topic_id)
         if isinstance(replica, ErrorCode):
             return self._send_away(topic, answer, replica)
-        self._append_to(replica, topic, data, answer)
+        answer = self._append_to(replica, topic, data, answer)
         if answer.error_code.is_retriable:
-            self._await(replica, data.records)
+            self._owe(replica, data)
         return answer
 
     def _append_to(
@@ -163,12 +163,12 @@ class _Production:
             return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
         return self._append(replica, replica.leader, data.records, answer)
 
-    def _await(self, replica: Replica, records: object) -> None:
-        """They will be sent again; what their producer has sent since must not come before them."""
-        if not isinstance(records, memoryview):
+    def _owe(self, replica: Replica, data: PartitionProduceData) -> None:
+        """It will be sent again; what its producer has sent since must not come before it."""
+        if not isinstance(data.records, memoryview):
             return
         try:
-            header = read_header(records)
+            header = read_header(data.records)
         except DecodeError:
             return
         if header.magic == MAGIC:

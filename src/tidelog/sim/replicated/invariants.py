@@ -194,7 +194,9 @@ class Invariants:
         for replica, node_id in self._replicas():
             if replica.name.topic in self._cluster.world.cleaned:
                 continue
-            contents.setdefault(replica.key, {})[_bytes_of(replica.log)] = node_id
+            data = _bytes_of(replica.log)
+            assert data is not None, f"{replica.name} at {node_id} can't be read"
+            contents.setdefault(replica.key, {})[data] = node_id
         return [
             Finding("I18", f"{key} is not the same on all of its nodes: {sorted(found.values())}")
             for key, found in contents.items()
@@ -216,8 +218,8 @@ class Invariants:
         return found if found is not None and found.leader is not None else None
 
 
-def _bytes_of(log: Log) -> bytes:
-    """As far as it can be read."""
+def _bytes_of(log: Log) -> bytes | None:
+    """None if some of them can't be read."""
     parts: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -227,7 +229,7 @@ def _bytes_of(log: Log) -> bytes:
         )
         assert span is not None
         if isinstance(span, ErrorCode):
-            break
+            return None
         data = span.read()
         parts.append(data)
         for header, _ in iter_batches(memoryview(data)):
