@@ -61,6 +61,8 @@ class ClusterMember:
         self.reports: list[str] = []
         """What the operator should know."""
         self._office: LeaderEpoch | None = None
+        self._controller_id: NodeId | None = None
+        """The last that was known, whoever it was."""
         self._former: NodeId | None = None
         """The last other node that was the controller."""
         self.link = ControllerLink(peers, self._controller_endpoint)
@@ -232,6 +234,9 @@ class ClusterMember:
 
     def _watch_office(self, now: Now) -> None:
         leader_id = self.journal.leader_id
+        if leader_id is not None and leader_id != self._controller_id:
+            self._controller_id = leader_id
+            self.registration.met_controller(now)
         if leader_id is not None and leader_id != self._config.node_id:
             self._former = leader_id
         epoch = self.journal.epoch if self.journal.is_active else None
@@ -312,7 +317,8 @@ class ClusterMember:
             self._state.roles_changed()
 
     def _watch_registration(self, now: Now) -> None:
-        """A broker epoch is written down before it is used; once let in, the node may lead."""
+        """A broker epoch is written down before it is used; what the node keeps is opened when its
+        metadata has come to it, and led when the node is let in."""
         registration, replicas = self.registration, self._state.replicas
         epoch = BrokerEpoch(registration.broker_epoch)
         if epoch != self._noted_epoch:
@@ -326,9 +332,17 @@ class ClusterMember:
             self._noted_epoch = replicas.membership.broker_epoch = epoch
             self.journal.note_broker_epoch(epoch, now)
             registration.is_noted = True
+        if not replicas.membership.is_caught_up and self._has_read_of_itself():
+            directories = replicas.catch_up(now_ms=now.monotonic_ms)
+            self._state.flushing.touch_directories(directories)
+            self._state.roles_changed()
         if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
             self.reports += replicas.let_in(now.monotonic_ms)
             self._state.roles_changed()
+
+    def _has_read_of_itself(self) -> bool:
+        node = self._state.image.nodes.get(self._config.node_id)
+        return node is not None and node.epoch == self._noted_epoch
 
     def describe(self) -> dict[str, object]:
         return {

@@ -140,14 +140,16 @@ def _remedy(node_id: NodeId, voters: dict[NodeId, Endpoint]) -> str:
 def _replicas(
     config: NodeConfig, disk: Disk, last_life: LastLife, safeguards: frozenset[Safeguard]
 ) -> Replicas:
-    """None yet; and none is led before the cluster has let the node in."""
+    """None yet; they are opened when the node knows the present, and none is led before the cluster
+    has let it in."""
     replicas = Replicas(
         disk,
         dict(config.topic_defaults),
         membership=Membership(config.node_id, replication_settings(config.settings)),
         safeguards=safeguards,
     )
-    replicas.membership.has_session = replicas.membership.may_lead = False
+    membership = replicas.membership
+    membership.has_session = membership.is_caught_up = membership.may_lead = False
     replicas.opens_clean = last_life.ended_cleanly
     return replicas
 

@@ -177,6 +177,11 @@ class Registration:
         is_sent = self._link.ask(now, request, timeout_ms=timeout_ms, conversation=conversation)
         self._due_ms = None if is_sent else now.monotonic_ms + RETRY_MS
 
+    def met_controller(self, now: Now) -> None:
+        """Another one than before: it shall know at once that this node is there, whatever the
+        last one was asked and can't answer any more."""
+        self._due_ms = now.monotonic_ms
+
     def leave(self, now: Now) -> None:
         """Ask to be let go: what this node leads moves first."""
         if self.stage is Stage.JOINING:
@@ -249,7 +254,9 @@ class Registration:
             self._due_ms = now.monotonic_ms + RETRY_MS
             return
         self._due_ms = now.monotonic_ms + self._patience.heartbeat_ms
-        if not answer.is_fenced:
+        if not answer.is_caught_up:
+            self._due_ms = now.monotonic_ms + min(RETRY_MS, self._patience.heartbeat_ms)
+        elif not answer.is_fenced:
             self._renew_lease(sent_ms, is_own=is_own)
         if self.stage is Stage.LEAVING:
             if answer.should_shut_down:

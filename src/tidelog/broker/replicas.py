@@ -14,12 +14,14 @@ since the metadata may be what is wrong.
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from uuid import UUID
 
 from tidelog.log.disk import Disk, DiskError, Syncable, SyncFailed
 from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, PartitionState, TopicState
+from tidelog.metadata.snapshot import difference
 from tidelog.model.clock import earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
@@ -119,8 +121,11 @@ class Replicas:
 
     def apply(self, image: Image, delta: Delta, *, now_ms: float) -> list[Syncable]:
         """Follow committed metadata. Gives the directories whose entries must become durable with
-        the next flush; whose role or watermark is another one now is in `take_changed`."""
+        the next flush; whose role or watermark is another one now is in `take_changed`. What a node
+        reads of the past, before it has caught up, moves nothing."""
         self._look_at(image, now_ms)
+        if not self.membership.is_caught_up:
+            return []
         touched: list[Syncable] = []
         for key in delta.partitions:
             topic = image.topic_by_id(key.topic_id)
@@ -139,6 +144,12 @@ class Replicas:
             self._remove(topic_id, name)
             touched.append(self._disk.directory(TOPICS_DIRECTORY))
         return touched
+
+    def catch_up(self, *, now_ms: float) -> list[Syncable]:
+        """The image has this life's registration, and with it all that earlier lives have seen:
+        from now on it is followed. Gives what `apply` gives."""
+        self.membership.is_caught_up = True
+        return self.apply(self.image, difference(Image(), self.image), now_ms=now_ms)
 
     def take_changed(self) -> list[Replica]:
         """Whose role, in-sync set or watermark may be another one: those who wait for them are to
@@ -354,35 +365,44 @@ class Replicas:
         """A committed record has named other nodes. They may have what somebody waits for here, so
         nobody is told that there is no such partition: that would be proof of no effect."""
         self._let_go(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        try:
-            self._disk.delete(_partition_directory(topic, replica.key))
-            return [self._disk.directory(_topic_directory(topic.name, topic.topic_id))]
-        except DiskError:
-            return []  # it stays, of no use and of no harm
+        self._delete(_partition_directory(topic, replica.key))
+        return [self._disk.directory(_topic_directory(topic.name, topic.topic_id))]
 
     def _remove(self, topic_id: TopicId, name: str) -> None:
         for key in [key for key in self.by_key if key.topic_id == topic_id]:
             self._let_go(self.by_key[key])
         for key in [key for key in self._unopened if key.topic_id == topic_id]:
             del self._unopened[key]
-        try:
-            self._disk.delete(_topic_directory(name, topic_id))
-        except DiskError:
-            pass  # the next start finishes it
+        self._delete(_topic_directory(name, topic_id))
 
     def _sweep(self, image: Image) -> list[str]:
-        """Finish deletions that a crash interrupted; leave alone what no record explains."""
+        """Finish deletions that a crash interrupted, or that were decided while the node was away;
+        leave alone what no record explains."""
         reports: list[str] = []
         for entry in self._disk.list(TOPICS_DIRECTORY):
             topic_id = _topic_id_of(entry)
-            if topic_id is not None and topic_id in image.names:
+            topic = None if topic_id is None else image.topic_by_id(topic_id)
+            if topic is not None:
+                self._sweep_moved(topic, f"{TOPICS_DIRECTORY}/{entry}")
                 continue
             is_removed = topic_id is not None and topic_id in image.removed
             if is_removed or Safeguard.KEEP_ORPHANS not in self._safeguards:
-                self._disk.delete(f"{TOPICS_DIRECTORY}/{entry}")
+                self._delete(f"{TOPICS_DIRECTORY}/{entry}")
             else:
                 reports.append(f"{TOPICS_DIRECTORY}/{entry} belongs to no known topic: left alone")
         return reports
+
+    def _sweep_moved(self, topic: TopicState, directory: str) -> None:
+        kept = {state.key.partition for state in topic.partitions if self._is_kept(state)}
+        for entry in self._disk.list(directory):
+            is_partition = entry.isdecimal() and int(entry) < len(topic.partitions)
+            if is_partition and int(entry) not in kept:
+                self._delete(f"{directory}/{entry}")
+
+    def _delete(self, path: str) -> None:
+        """What the disk keeps is of no use and of no harm, and the next start finishes it."""
+        with suppress(DiskError):
+            self._disk.delete(path)
 
 
 def _topic_directory(name: str, topic_id: TopicId) -> str:

@@ -4,8 +4,9 @@ Soft state, never recorded: a new controller knows nothing, and gives every node
 be heard of before it fences anybody. What is recorded is the consequence, fenced or not.
 
 An answered heartbeat is worth less to the node than to the controller: a *lease*, which ends before
-the session does (`LEASE_SHARE`). So where there is a reason to believe that a node is gone, nobody
-needs to wait for the session's end:
+the session does (`LEASE_SHARE`). A node that is heard of, but has not read yet that it was replaced
+(its disk may be slow), gets none: it would go on as a leader that others have overtaken. And where
+there is a reason to believe that a node is gone, nobody needs to wait for the session's end:
 
 - its connection was closed: it has until its lease is over to be heard of again;
 - it was the controller before this one: the lease it gave itself ended when its voters stopped to
@@ -73,8 +74,8 @@ NEVER_HEARD = float("-inf")
 @dataclass(slots=True)
 class Session:
     """One node's. `must_reach` is the metadata offset of its registration, or at which it was
-    fenced: who was away must know what it leads no more. `moved_at` is the one at which what it led
-    had gone to others."""
+    fenced or replaced as a leader: until it knows what it leads no more, its heartbeats bring no
+    lease. `moved_at` is the one at which what it led had gone to others."""
 
     deadline_ms: float
     metadata_offset: Offset = NO_OFFSET
@@ -144,6 +145,11 @@ class Sessions:
                 session.must_reach = offset
             elif after.is_shutting_down and not before.is_shutting_down:
                 session.moved_at = offset
+        for partition in delta.partitions.values():
+            replaced = None if partition.before is None else partition.before.leader
+            session = None if replaced is None else self._rows.get(replaced)
+            if session is not None and replaced != partition.after.leader:
+                session.must_reach = offset
 
     def has_session(self, node_id: NodeId, now_ms: float) -> bool:
         """Of whom nothing can be known (nobody has told this controller to begin), yes."""

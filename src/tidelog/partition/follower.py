@@ -325,6 +325,7 @@ class Follower:
 
     def validate(self) -> None:
         assert self.durable_end_offset <= self.log.log_end_offset
+        assert self.log.epochs.latest <= self.leader_epoch, "it follows somebody of the past"
 
     def describe(self) -> dict[str, object]:
         return {

@@ -49,6 +49,10 @@ class Membership:
         self.settings = settings or ReplicationSettings()
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.has_session = True
+        self.is_caught_up = True
+        """False from the start of a member of a cluster until it has read of its own registration:
+        until then its metadata may be of long ago. Whoever led then may still believe it does, and
+        has less than was committed since; and a copy that was moved away then may be back."""
         self.may_lead = True
         """False from the start of a member of a cluster until it is let in: until then it may
         believe in a leadership that ended with its last life."""

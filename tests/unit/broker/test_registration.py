@@ -60,8 +60,10 @@ class Registering:
         self.answer(now_ms, _alive())
 
 
-def _alive() -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
+def _alive(*, is_caught_up: bool = True) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        is_caught_up=is_caught_up, is_fenced=False, should_shut_down=False
+    )
 
 
 def test_a_lease_counts_from_when_the_heartbeat_was_sent() -> None:
@@ -110,3 +112,25 @@ def test_who_takes_office_counts_on_nothing_that_was_granted_for_longer() -> Non
     one.registration.took_office()
     assert one.registration.may_lead(999)
     assert not one.registration.may_lead(1000)
+
+
+def test_who_has_not_read_that_it_was_replaced_gets_no_lease_and_asks_again_soon() -> None:
+    one = Registering()
+    one.beat(100)
+    one.answer(600, _alive(is_caught_up=False))
+    assert one.registration.stage is Stage.SERVING
+    assert not one.registration.may_lead(100 + LEASE_MS)
+    one.beat(700)
+    assert one.registration.may_lead(700 + LEASE_MS - 1)
+
+
+def test_a_new_controller_is_told_at_once() -> None:
+    """Though the last one still owes an answer, which it can't give any more."""
+    one = Registering()
+    one.beat(100)
+    unanswered = one.ask(600)
+    one.registration.met_controller(Now(700, 0))
+    one.beat(700)
+    one.hear(800, unanswered, _alive(is_caught_up=False))
+    assert one.registration.may_lead(700 + LEASE_MS - 1)
+    assert not one.registration.may_lead(700 + LEASE_MS)

@@ -69,6 +69,18 @@ def test_a_node_that_was_away_has_to_know_what_it_leads_no_more(driver: Controll
     assert not driver.beat(1).is_fenced
 
 
+def test_a_leader_that_was_replaced_while_alive_has_to_know_it(driver: ControllerDriver) -> None:
+    """Its disk may be slow, and its heartbeats are not: they bring no lease until then."""
+    driver.create()
+    before = driver.offset
+    driver.reassign(TWO, THREE)
+    assert driver.state().leader == TWO
+    told = driver.beat(1, seen=before)
+    assert (told.is_fenced, told.is_caught_up) == (False, False)
+    assert driver.beat(3, seen=before).is_caught_up, "it is not concerned"
+    assert driver.beat(1).is_caught_up
+
+
 @pytest.mark.parametrize("epoch", [-1, 0, 2, 77])
 def test_a_stale_broker_epoch_is_refused_and_keeps_nobody_alive(
     driver: ControllerDriver, epoch: int
