@@ -136,7 +136,12 @@ class Coordinators:
                 return ErrorCode.NOT_COORDINATOR
             self.try_load(leader, now)
         shard = self._shards.get(partition)
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard is None else shard
+        if shard is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        leader = shard.leader.leader
+        if leader is None or not leader.may_acknowledge:
+            return ErrorCode.NOT_COORDINATOR  # another may know members that this one does not
+        return shard
 
     def loaded_partitions(self) -> list[int]:
         return list(self._shards)

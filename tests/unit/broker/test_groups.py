@@ -256,3 +256,14 @@ def test_nobody_writes_to_the_offsets_topic_or_deletes_it(node: NodeDriver) -> N
     deletion = DeleteTopicsRequest(topic_names=["__consumer_offsets"], timeout_ms=1000)
     deleted = node.request(deletion, version=5)
     assert deleted.responses[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_coordinator_without_a_session_tells_nothing_of_its_groups(node: NodeDriver) -> None:
+    """Another may be in its place by now, and know members and offsets that this one does not."""
+    find(node)
+    stranger = HeartbeatRequest(group_id="billing", generation_id=1, member_id="who")
+    assert node.request(stranger).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    node.node.state.replicas.session_changed(is_alive=False)
+    assert node.request(stranger).error_code is ErrorCode.NOT_COORDINATOR
+    node.node.state.replicas.session_changed(is_alive=True)
+    assert node.request(stranger).error_code is ErrorCode.UNKNOWN_MEMBER_ID
