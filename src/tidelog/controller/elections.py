@@ -109,17 +109,19 @@ class PartitionChange:
         return self._difference(leader)
 
     def _complete_reassignment(self) -> None:
-        """As soon as all who are to have it are in sync. A living leader that is to go hands over
-        first, and stays in sync until its successor has heard of it: nothing is acknowledged before
-        that, so whatever it still tells its clients is true."""
+        """As soon as all who are to have it are in sync, and the leader has seen to it that nobody
+        alive who is to go still is: it takes out who has fetched from it. A living leader that is to
+        go hands over, and then goes like the others. Nothing is acknowledged before that, so
+        whatever one still tells its clients that led, and has not heard of its end, is true."""
         targets = [node for node in self.replicas if node not in self.removing]
         is_due = (self.adding or self.removing) and all(node in self.isr for node in targets)
         if not is_due:
             return
         leader, is_usable = self._state.leader, self._image.is_usable
-        if leader not in targets and leader in self.isr and is_usable(leader):
+        lingering = [node for node in self.isr if node not in targets and is_usable(node)]
+        if leader in lingering:
             self._heir = choose_leader(targets, isr=self.isr, eligible=(), is_usable=is_usable)
-        if self._heir == NO_LEADER:
+        if not lingering:
             self.replicas, self.adding, self.removing = targets, [], []
             self.isr = [node for node in self.isr if node in targets]
 

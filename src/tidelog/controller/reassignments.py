@@ -223,6 +223,8 @@ def _cancel(change: PartitionChange, state: PartitionState) -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "only new replicas are in sync: without them, committed records would be lost",
         )
-    change.replicas, change.adding, change.removing = original, [], []
-    change.isr = [node for node in state.isr if node in original]
+    # A new replica that leads already is taken leave of like any other leader.
+    going = [state.leader] if state.leader in state.isr and state.leader not in original else []
+    change.replicas, change.adding, change.removing = [*original, *going], [], going
+    change.isr = [node for node in state.isr if node in change.replicas]
     change.elr = [node for node in state.elr if node in original]

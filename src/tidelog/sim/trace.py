@@ -25,6 +25,7 @@ from tidelog.wire.requests import LENGTH_BYTES
 from tidelog.zookeeper.requests import AskZooKeeper, ZooKeeperSpoke
 
 LINES_KEPT = 400
+_HASHED_TOGETHER = 64
 
 _KEY_AND_VERSION = Struct(">hh")
 _BYTES = (bytes, bytearray, memoryview)
@@ -37,9 +38,11 @@ class Trace:
     def __init__(self, now_ms: Callable[[], float], *, keep: int = LINES_KEPT) -> None:
         self._hash = blake2b(digest_size=16)
         self._now_ms = now_ms
+        self._unhashed: list[str] = []
         self.lines: deque[str] = deque(maxlen=keep)
 
     def digest(self) -> str:
+        self._hash_lines()
         return self._hash.hexdigest()
 
     def say(self, kind: str, text: str) -> None:
@@ -91,8 +94,14 @@ class Trace:
 
     def _add(self, text: str) -> None:
         line = f"{self._now_ms():10.3f} {text}"
-        self._hash.update(line.encode())
+        self._unhashed.append(line)
         self.lines.append(line)
+        if len(self._unhashed) == _HASHED_TOGETHER:
+            self._hash_lines()
+
+    def _hash_lines(self) -> None:
+        self._hash.update("\n".join(self._unhashed).encode())
+        self._unhashed.clear()
 
 
 def _request_name(frame: memoryview) -> str:

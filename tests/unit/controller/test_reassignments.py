@@ -37,8 +37,9 @@ def test_the_old_replicas_stay_until_all_new_ones_are_in_sync(driver: Controller
         "isr": (1, 2, 3),
     }
     driver.alter_isr(1, 2, 3, 4)
-    assert driver.state().is_reassigning
-    assert driver.alter_isr(1, 2, 3, 4, 5).error is ErrorCode.FENCED_LEADER_EPOCH
+    driver.alter_isr(1, 2, 3, 4, 5)
+    assert driver.state().is_reassigning, "the leader has to let them go"
+    assert driver.alter_isr(1, 4, 5).error is ErrorCode.FENCED_LEADER_EPOCH
     assert sets(driver) == {"replicas": (4, 5, 1), "adding": (), "removing": (), "isr": (1, 4, 5)}
     assert driver.state().leader == 1
     assert driver.state().leader_epoch == 1
@@ -60,6 +61,7 @@ def test_the_leader_goes_with_its_replica(driver: ControllerDriver) -> None:
 def test_a_leader_that_is_gone_is_not_waited_for(driver: ControllerDriver) -> None:
     driver.reassign(4, 2)
     driver.alter_isr(1, 2, 3, 4)
+    driver.alter_isr(1, 2, 4)
     driver.beat(1, wants_fence=True)
     state = driver.state()
     assert (state.leader, state.replicas, state.isr) == (4, (4, 2), (2, 4))
@@ -73,8 +75,11 @@ def test_fewer_replicas_without_the_leader_need_its_farewell(driver: ControllerD
     assert sets(driver) == {"replicas": (2, 3), "adding": (), "removing": (), "isr": (2, 3)}
 
 
-def test_fewer_replicas_need_nothing_to_arrive(driver: ControllerDriver) -> None:
+def test_fewer_replicas_need_a_farewell_too(driver: ControllerDriver) -> None:
+    """Who is to go may have led until just now, and not know that it does so no more."""
     driver.reassign(2, 1)
+    assert driver.state().is_reassigning
+    driver.alter_isr(1, 2)
     assert sets(driver) == {"replicas": (2, 1), "adding": (), "removing": (), "isr": (1, 2)}
 
 
@@ -84,7 +89,23 @@ def test_a_target_that_is_away_is_waited_for(driver: ControllerDriver) -> None:
     assert driver.state().is_reassigning
     driver.beat(2)
     driver.alter_isr(1, 3, 2)
+    driver.alter_isr(1, 2)
     assert sets(driver) == {"replicas": (1, 2), "adding": (), "removing": (), "isr": (1, 2)}
+
+
+def test_whoever_is_away_is_not_waited_for(driver: ControllerDriver) -> None:
+    driver.reassign(1, 2)
+    driver.beat(3, wants_fence=True)
+    assert sets(driver) == {"replicas": (1, 2), "adding": (), "removing": (), "isr": (1, 2)}
+
+
+def test_who_is_to_go_leads_while_nobody_who_is_to_stay_can(driver: ControllerDriver) -> None:
+    driver.reassign(4)
+    driver.alter_isr(1, 2, 3, 4)
+    assert driver.state().leader == 4
+    driver.beat(4, wants_fence=True)
+    state = driver.state()
+    assert (state.leader, state.is_reassigning) == (1, True)
 
 
 def test_another_order_changes_the_preferred_leader_alone(driver: ControllerDriver) -> None:
@@ -101,6 +122,20 @@ def test_a_reassignment_is_cancelled(driver: ControllerDriver) -> None:
     assert sorted(state.replicas) == [1, 2, 3]
     assert (state.is_reassigning, state.isr) == (False, (1, 2, 3))
     assert driver.cancel() is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_a_new_replica_that_leads_already_hands_back(driver: ControllerDriver) -> None:
+    driver.reassign(4, 2)
+    driver.alter_isr(1, 2, 3, 4)
+    assert driver.state().leader == 4
+    assert driver.cancel() is ErrorCode.NONE
+    state = driver.state()
+    assert (state.leader, state.removing_replicas) == (2, (4,))
+    assert 4 in state.isr
+    driver.alter_isr(1, 2, 3)
+    state = driver.state()
+    assert sorted(state.replicas) == [1, 2, 3]
+    assert not state.is_reassigning
 
 
 def test_a_cancel_that_would_lose_the_only_copies_is_refused(driver: ControllerDriver) -> None:

@@ -74,13 +74,16 @@ class Plan:
 
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
-    count = size or random.choice((3, 3, 3, 3, 5))
+    count = size or random.choice((3, 3, 3, 3, 3, 5))
     patience = _draw_patience(random)
+    min_insync = random.choice((1, 2, 2))
+    cleaned_topic = _draw_cleaned_topic(random, min_insync)
+    if cleaned_topic:
+        patience |= _draw_cleaning(random)
     kinds: tuple[str, ...] = (*FAULT_KINDS, *QUORUM_FAULTS)
     if consensus == "zookeeper":
         patience |= _zookeeper_settings(random, patience)
         kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS)
-    min_insync = random.choice((1, 2, 2))
     return Plan(
         nodes=tuple(_node(number, count, patience, min_insync) for number in range(1, count + 1)),
         topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
@@ -103,11 +106,11 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
         rebalance_timeout_ms=random.choice((300, 600)),
         administrators=random.choice((0, 0, 1)),
         owners=random.choice((0, 0, 0, 1)),
-        cleaned_topic=_draw_cleaned_topic(random, min_insync),
+        cleaned_topic=cleaned_topic,
         faults=_draw_faults(random, kinds),
-        chaos_ms=random.choice((1_500.0, 2_500.0)),
+        chaos_ms=random.choice((1_000.0, 2_000.0)),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
-        pause_ms=random.choice((10.0, 30.0)),
+        pause_ms=random.choice((15.0, 40.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
     )
 
@@ -134,17 +137,23 @@ def _draw_patience(random: Random) -> dict[str, Value]:
     session_ms = random.choice((200, 400, 800))
     return {
         "broker.session.timeout.ms": session_ms,
-        "broker.heartbeat.interval.ms": session_ms // 6,
+        "broker.heartbeat.interval.ms": session_ms // 4,
         "controller.quorum.election.timeout.ms": random.choice((40, 100, 200)),
         "controller.quorum.fetch.timeout.ms": random.choice((200, 400)),
         "replica.lag.time.max.ms": max(session_ms, random.choice((200, 500, 1_000))),
-        "replica.fetch.wait.max.ms": random.choice((50, 200)),
+        "replica.fetch.wait.max.ms": random.choice((100, 200)),
         "metadata.log.max.records.between.snapshots": random.choice((10, 40, 20_000)),
         "offsets.topic.num.partitions": random.choice((1, 3)),
         "auto.create.topics.enable": False,
         "group.min.session.timeout.ms": 50,
         "group.initial.rebalance.delay.ms": 0,
         "group.consumer.session.timeout.ms": random.choice((150, 400)),
+    }
+
+
+def _draw_cleaning(random: Random) -> dict[str, Value]:
+    """How often to look for something to clean, where there may be something."""
+    return {
         "log.cleaner.backoff.ms": random.choice((20, 100)),
         "log.retention.check.interval.ms": random.choice((50, 300)),
     }

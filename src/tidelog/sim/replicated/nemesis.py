@@ -29,6 +29,8 @@ _LOSS_TRIES = 60
 _AWAITED = 80
 _MOMENTS = 1_000
 _ELECTION_MS = 1_200.0
+_FORGETTINGS = 60
+"""So often voters forget in one such time: each is a whole start of a node."""
 
 
 class Nemesis:
@@ -144,10 +146,11 @@ class Nemesis:
         schedule, faults = self._cluster.schedule, self._cluster.network.faults
         delay_ms, faults.delay_ms = faults.delay_ms, (1.0, 30.0)
         until_ms = schedule.now_ms + _ELECTION_MS
-        while schedule.now_ms < until_ms and not self.is_over:
+        forgetting = 0
+        while schedule.now_ms < until_ms and forgetting < _FORGETTINGS and not self.is_over:
             for host in self._cluster.hosts.values():
                 if kind == "forgetful voters":
-                    self._make_forget(host)
+                    forgetting += self._makes_forget(host)
                 elif _is_new_leader(host):
                     yield from self._stumble(host)
                 elif _is_controller(host) and self._random.random() < 0.02:
@@ -155,12 +158,14 @@ class Nemesis:
             yield Pause(2.0)
         faults.delay_ms = delay_ms
 
-    def _make_forget(self, host: Host) -> None:
+    def _makes_forget(self, host: Host) -> bool:
         """A voter, or now and then the controller, so that there is something to vote on."""
         rate = 0.5 if _quorum_state(host) is State.VOTED else 0.02 if _is_controller(host) else 0.0
-        if self._random.random() < rate:
+        is_struck = self._random.random() < rate
+        if is_struck:
             host.crash("kill")
             host.start()
+        return is_struck
 
     def _leave_one(self) -> Script[None]:
         """The day that eligible leaders are for (KIP-966). Of the replicas of a partition one goes
