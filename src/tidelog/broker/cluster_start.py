@@ -149,7 +149,8 @@ def _replicas(
         safeguards=safeguards,
     )
     membership = replicas.membership
-    membership.has_session = membership.is_caught_up = membership.may_lead = False
+    membership.has_session = membership.may_lead = False
+    membership.is_caught_up = Safeguard.PRESENT_BEFORE_FOLLOWING not in safeguards
     replicas.opens_clean = last_life.ended_cleanly
     return replicas
 

@@ -109,10 +109,10 @@ class PartitionChange:
         return self._difference(leader)
 
     def _complete_reassignment(self) -> None:
-        """As soon as all who are to have it are in sync, and the leader has seen to it that nobody
-        alive who is to go still is: it takes out who has fetched from it. A living leader that is to
-        go hands over, and then goes like the others. Nothing is acknowledged before that, so
-        whatever one still tells its clients that led, and has not heard of its end, is true."""
+        """As soon as all who are to have it are in sync, and nobody alive who is to go: the leader
+        takes out who has fetched from it. If the leader itself is to go, it hands over, and goes
+        like the others. Nothing is acknowledged before that; so what somebody still tells who led
+        and has not heard of its end is true."""
         targets = [node for node in self.replicas if node not in self.removing]
         is_due = (self.adding or self.removing) and all(node in self.isr for node in targets)
         if not is_due:

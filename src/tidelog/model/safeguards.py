@@ -36,6 +36,7 @@ class Safeguard(Enum):
     TRUNCATE_BY_EPOCH = auto()  # a follower cuts committed records that it does not know to be so
     EXPAND_AFTER_EPOCH_START = auto()  # a new leader counts somebody in on a watermark of old
     FETCH_IN_EPOCH = auto()  # a replica is counted in on what it had in another life
+    PRESENT_BEFORE_FOLLOWING = auto()  # a node follows who led long ago, and cuts what came since
     LOG_START_REPLICATED = auto()  # deleted records come back with the next leader
     VOTE_DURABLE = auto()  # a voter votes twice in one epoch: two controllers of one epoch
     OWN_EPOCH_FIRST = auto()  # an old epoch's record, committed by count alone, is overwritten
@@ -57,6 +58,7 @@ CLUSTER_SAFEGUARDS: frozenset[Safeguard] = frozenset(
         Safeguard.TRUNCATE_BY_EPOCH,
         Safeguard.EXPAND_AFTER_EPOCH_START,
         Safeguard.FETCH_IN_EPOCH,
+        Safeguard.PRESENT_BEFORE_FOLLOWING,
         Safeguard.LOG_START_REPLICATED,
         *QUORUM_SAFEGUARDS,
     )

@@ -63,6 +63,13 @@ class PeerLinks:
             line.connection.hang_up()
             self._end(key, line, "given up")
 
+    def hold(self, channel: Channel, until_ms: float) -> list[Connection]:
+        """Nothing that is sent on the channel arrives before then. Gives what is held up."""
+        held = [line.connection for key, line in self._lines.items() if key[1] == channel]
+        for connection in held:
+            connection.to_node.hold(until_ms)
+        return held
+
     def lose_host(self) -> None:
         """The process is gone, and with it its end of every connection."""
         lines, self._lines = self._lines, {}

@@ -27,19 +27,24 @@ FAULT_KINDS = (
     "quick restart",
 )
 
-QUORUM_FAULTS = (
+PLOTS = (
     "forgetful voters",
     "stumbling controllers",
     "last one standing",
     "early strike",
-    *DISK_LOSSES,
+    "late word",
 )
+"""Several faults, each at its moment."""
+
+QUORUM_FAULTS = (*PLOTS, *DISK_LOSSES)
 """Those that find their moment by looking at the nodes' quorum."""
 
 ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "session over")
 """Where the cluster agrees by one."""
 
 _FIRST_PORT = 9092
+_FEW = 3
+_PLOT_MS = 1_000.0
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,6 +80,7 @@ class Plan:
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
     count = size or random.choice((3, 3, 3, 3, 3, 5))
+    voters = random.choice((min(3, count), count))
     patience = _draw_patience(random)
     min_insync = random.choice((1, 2, 2))
     cleaned_topic = _draw_cleaned_topic(random, min_insync)
@@ -84,8 +90,9 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
     if consensus == "zookeeper":
         patience |= _zookeeper_settings(random, patience)
         kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS)
+    faults = _draw_faults(random, kinds)
     return Plan(
-        nodes=tuple(_node(number, count, patience, min_insync) for number in range(1, count + 1)),
+        nodes=tuple(_node(number, voters, patience, min_insync) for number in range(1, count + 1)),
         topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
         replication_factor=3,
         min_insync=min_insync,
@@ -107,8 +114,8 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
         administrators=random.choice((0, 0, 1)),
         owners=random.choice((0, 0, 0, 1)),
         cleaned_topic=cleaned_topic,
-        faults=_draw_faults(random, kinds),
-        chaos_ms=random.choice((1_000.0, 2_000.0)),
+        faults=faults,
+        chaos_ms=_draw_chaos_ms(random, faults),
         fault_every_ms=random.choice((200.0, 400.0, 800.0)),
         pause_ms=random.choice((15.0, 40.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
@@ -159,13 +166,14 @@ def _draw_cleaning(random: Random) -> dict[str, Value]:
     }
 
 
-def _node(number: int, count: int, patience: dict[str, Value], min_insync: int) -> NodeConfig:
-    voters = ",".join(f"{n}@node{n}:{_FIRST_PORT}" for n in range(1, count + 1))
+def _node(number: int, voters: int, patience: dict[str, Value], min_insync: int) -> NodeConfig:
+    """The first nodes vote; the others follow what those agree on."""
+    voting = ",".join(f"{n}@node{n}:{_FIRST_PORT}" for n in range(1, voters + 1))
     return NodeConfig(
         node_id=NodeId(number),
         host=f"node{number}",
         port=_FIRST_PORT,
-        settings=node_settings({**patience, "controller.quorum.voters": voters}),
+        settings=node_settings({**patience, "controller.quorum.voters": voting}),
         # The nodes' clocks jump; the producers' don't, and are not to blame for it.
         topic_defaults={
             "message.timestamp.after.max.ms": 2**63 - 1,
@@ -182,6 +190,12 @@ def _zookeeper_settings(random: Random, patience: dict[str, Value]) -> dict[str,
         "zookeeper.session.timeout.ms": session_ms,
         lag: max(session_ms, int(patience[lag])),
     }
+
+
+def _draw_chaos_ms(random: Random, faults: tuple[str, ...]) -> float:
+    """A plot needs its time, where little else disturbs it."""
+    is_plotted = len(faults) <= _FEW and any(kind in PLOTS for kind in faults)
+    return random.choice((1_000.0, 2_000.0)) + (_PLOT_MS if is_plotted else 0.0)
 
 
 def _draw_faults(random: Random, kinds: tuple[str, ...]) -> tuple[str, ...]:

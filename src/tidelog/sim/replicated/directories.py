@@ -13,8 +13,8 @@ The rule, looked at in the moment before the node starts again, and for one node
 
 Elsewhere whether the cluster has noticed is left open: the node may come back wiped within its
 session, while it still counts as a member in sync. Bits are flipped only where the cluster has
-noticed, and somebody reads them soon after the start (`scrub`), so that nobody who may be elected
-has damage that it does not know of: the node must mend what it has found.
+noticed, and somebody reads them as soon as the log is open (`_scrub`), so that nobody who may be
+elected has damage that it does not know of: the node must mend what it has found.
 
 An old copy is of an earlier life. One of the same life can't be told from a directory that lost
 nothing (the broker epoch in it is the newest), neither here nor in Kafka.
@@ -55,6 +55,8 @@ class Directories:
         self._copies: dict[NodeId, DirectoryImage] = {}
         self._flipped: dict[NodeId, list[tuple[PartitionKey, Offset]]] = {}
         self.counted: Counter[str] = Counter()
+        for host in cluster.hosts.values():
+            host.on_step.append(lambda _, host=host: self._scrub(host))
 
     def condemn(self, host: Host, kind: str) -> None:
         """The directory of a node that is down is to suffer before the next start."""
@@ -152,7 +154,7 @@ class Directories:
                     self._cluster.trace.say("damage", f"{planted.path} at {planted.position}")
         return True
 
-    def scrub(self, host: Host) -> None:
+    def _scrub(self, host: Host) -> None:
         """Read what was flipped, as soon as the node has opened it."""
         if host.life is None or host.node_id not in self._flipped:
             return

@@ -18,7 +18,7 @@ from tidelog.quorum.states import State
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
 from tidelog.sim.network import Direction
-from tidelog.sim.replicated.configuration import ZOOKEEPER_FAULTS, Plan
+from tidelog.sim.replicated.configuration import PLOTS, ZOOKEEPER_FAULTS, Plan
 from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, WIPED, Directories
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.quorum_watch import quorum_of
@@ -29,6 +29,8 @@ _LOSS_TRIES = 60
 _AWAITED = 80
 _MOMENTS = 1_000
 _ELECTION_MS = 1_200.0
+_LATE_MS = 1_500.0
+_RETRY_MS = 30.0
 _FORGETTINGS = 60
 """So often voters forget in one such time: each is a whole start of a node."""
 
@@ -44,6 +46,7 @@ class Nemesis:
         self._invariants = invariants
         self._held: list[Host] = []
         """Who is down and to stay so for a while."""
+        self._is_plotting = False
         self.counted: Counter[str] = Counter()
         self.is_over = False
 
@@ -54,11 +57,10 @@ class Nemesis:
             if not host.is_up and host not in self._held:
                 yield Pause(0.0 if self.is_over else self._random.uniform(0.0, 600.0))
                 yield from self._lose_directory(host)
-                if not host.is_up:
+                if not host.is_up and host not in self._held:
                     if OLD in self._plan.faults:
                         self.directories.put_aside(host)
                     host.start()
-            self.directories.scrub(host)
             yield Pause(30.0)
 
     def _lose_directory(self, host: Host) -> Script[None]:
@@ -118,12 +120,8 @@ class Nemesis:
         elif kind in DISK_LOSSES:
             host.crash(random.choice(("kill", "power")))
             self.directories.condemn(host, kind)
-        elif kind == "last one standing":
-            yield from self._leave_one()
-        elif kind == "early strike":
-            yield from self._strike_early()
-        elif kind in ("forgetful voters", "stumbling controllers"):
-            yield from self._disturb_election(kind)
+        elif kind in PLOTS:
+            yield from self._plot(kind)
         elif kind == "clock jump":
             host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
         elif kind == "freeze":
@@ -156,7 +154,8 @@ class Nemesis:
                 elif _is_controller(host) and self._random.random() < 0.02:
                     host.crash("kill")
             yield Pause(2.0)
-        faults.delay_ms = delay_ms
+        if not self.is_over:  # else it is healed already, and quick
+            faults.delay_ms = delay_ms
 
     def _makes_forget(self, host: Host) -> bool:
         """A voter, or now and then the controller, so that there is something to vote on."""
@@ -167,27 +166,102 @@ class Nemesis:
             host.start()
         return is_struck
 
+    def _plot(self, kind: str) -> Script[None]:
+        """Faults in a certain order, each at its moment: one such plan at a time."""
+        if self._is_plotting:
+            return
+        self._is_plotting = True
+        if kind == "last one standing":
+            yield from self._leave_one()
+        elif kind == "early strike":
+            yield from self._strike_early()
+        elif kind == "late word":
+            yield from self._send_late()
+        else:
+            yield from self._disturb_election(kind)
+        self._is_plotting = False
+
     def _leave_one(self) -> Script[None]:
         """The day that eligible leaders are for (KIP-966). Of the replicas of a partition one goes
-        and stays away; another goes and loses its disk; when that one is back, the last one goes.
+        and stays away; another goes and loses its disk; before that one is back, the last one goes.
         In three nodes the rule of `directories` does not allow it."""
         hosts, random = self._cluster.hosts, self._random
         states = self._led_with_two()
         if not states or len(hosts) < 5:
             return
         state = random.choice(states)
+        last = hosts[state.leader]
         away, losing = (hosts[node] for node in state.isr if node != state.leader)
-        self._held.append(away)
+        self._held += [away, losing]
         away.crash("kill")
         yield from self._await(lambda: away.node_id not in self._isr_of(state))
         losing.crash(random.choice(("kill", "power")))
-        self.directories.condemn(losing, random.choice((WIPED, OLD)))
-        yield from self._await(lambda: losing.life is not None and losing.life.node.is_serving)
+        self._held.append(last)
+        yield from self._lose_now(losing, random.choice((WIPED, OLD)))
         if not self.is_over:
-            hosts[state.leader].crash("kill")
-        yield from self._await(lambda: not self._isr_of(state))
-        if away in self._held:
-            self._held.remove(away)
+            last.crash("kill")
+        yield from self._await(lambda: losing.life is not None and losing.life.node.is_serving)
+        self._release(last)
+        self._release(away)
+
+    def _release(self, host: Host) -> None:
+        if host in self._held:
+            self._held.remove(host)
+
+    def _send_late(self) -> Script[None]:
+        """A leader asks for a follower that has caught up, and its word is held up on the way;
+        meanwhile the follower loses its disk, and comes back to the cluster as another, which can't
+        reach the leader yet."""
+        hosts, random = self._cluster.hosts, self._random
+        controller = next((h for h in hosts.values() if _is_controller(h)), None)
+        states = [s for s in self._led_with_two() if controller is not hosts[s.leader]]
+        if controller is None or not states:
+            return
+        state = random.choice(states)
+        leader = hosts[state.leader]
+        late = next(hosts[node] for node in state.isr if hosts[node] not in (leader, controller))
+        late.crash("kill")
+        yield from self._await(lambda: late.node_id not in self._isr_of(state))
+        if late.life is None and not self.is_over:
+            late.start()
+        if not (yield from self._is_asked_for(leader, late, state)):
+            return
+        assert leader.life is not None
+        until_ms = self._cluster.schedule.now_ms + _LATE_MS
+        held = leader.life.links.hold("control", until_ms)
+        self._held.append(late)
+        late.crash("kill")
+        yield from self._lose_now(late, WIPED)
+        way = [(late.node_id, leader.node_id)]
+        self._cluster.network.cut(way)
+        if late.life is None and not self.is_over:
+            late.start()
+        yield from self._await(lambda: late.life is not None and late.life.node.is_serving)
+        for connection in held:
+            connection.to_node.release()
+        yield Pause(_RETRY_MS)
+        self._cluster.network.mend(way)
+
+    def _lose_now(self, host: Host, kind: str) -> Script[None]:
+        """As soon as it may be, and not by the one who starts nodes."""
+        self.directories.condemn(host, kind)
+        yield from self._await(
+            lambda: not self.directories.is_condemned(host) or self.directories.strike(host)
+        )
+        self.directories.pardon(host)
+        self._release(host)
+
+    def _is_asked_for(self, leader: Host, late: Host, state: PartitionState) -> Script[bool]:
+        """Wait for the moment in which the leader asks that the other be in sync."""
+        for _ in range(_MOMENTS):
+            replica = _replica_at(leader, state)
+            if self.is_over or replica is None or replica.leader is None:
+                return False
+            asked = replica.leader.isr.in_flight
+            if asked is not None and late.node_id in asked.nodes:
+                return True
+            yield Pause(0.5)
+        return False
 
     def _strike_early(self) -> Script[None]:
         """The leader dies in the moment in which a replica that was away has nearly caught up: it
