@@ -63,12 +63,15 @@ class PeerLinks:
             line.connection.hang_up()
             self._end(key, line, "given up")
 
-    def hold(self, channel: Channel, until_ms: float) -> list[Connection]:
-        """Nothing that is sent on the channel arrives before then. Gives what is held up."""
-        held = [line.connection for key, line in self._lines.items() if key[1] == channel]
-        for connection in held:
-            connection.to_node.hold(until_ms)
-        return held
+    def strand(self, channel: Channel, until_ms: float) -> list[Connection]:
+        """The connections of the channel break, as far as this node sees; what it has sent on them
+        is still under way, until then at most. Gives them."""
+        stranded = [(key, line) for key, line in self._lines.items() if key[1] == channel]
+        for key, line in stranded:
+            line.connection.to_node.hold(until_ms)
+            line.connection.hang_up()
+            self._end(key, line, "connection lost")
+        return [line.connection for _, line in stranded]
 
     def lose_host(self) -> None:
         """The process is gone, and with it its end of every connection."""

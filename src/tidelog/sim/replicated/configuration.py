@@ -27,10 +27,11 @@ FAULT_KINDS = (
     "quick restart",
 )
 
+LAST_ONE_STANDING = "last one standing"
 PLOTS = (
     "forgetful voters",
     "stumbling controllers",
-    "last one standing",
+    LAST_ONE_STANDING,
     "early strike",
     "late word",
 )
@@ -79,18 +80,17 @@ class Plan:
 
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
     """Small segments and short patience, so that much happens in little time."""
-    count = size or random.choice((3, 3, 3, 3, 3, 5))
+    uses_zookeeper = consensus == "zookeeper"
+    faults = _draw_faults(random, ZOOKEEPER_FAULTS if uses_zookeeper else QUORUM_FAULTS)
+    count = size or _draw_size(random, faults)
     voters = random.choice((min(3, count), count))
     patience = _draw_patience(random)
     min_insync = random.choice((1, 2, 2))
     cleaned_topic = _draw_cleaned_topic(random, min_insync)
     if cleaned_topic:
         patience |= _draw_cleaning(random)
-    kinds: tuple[str, ...] = (*FAULT_KINDS, *QUORUM_FAULTS)
-    if consensus == "zookeeper":
+    if uses_zookeeper:
         patience |= _zookeeper_settings(random, patience)
-        kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS)
-    faults = _draw_faults(random, kinds)
     return Plan(
         nodes=tuple(_node(number, voters, patience, min_insync) for number in range(1, count + 1)),
         topics=tuple((f"topic{n}", random.randint(1, 3)) for n in range(random.randint(1, 2))),
@@ -192,13 +192,21 @@ def _zookeeper_settings(random: Random, patience: dict[str, Value]) -> dict[str,
     }
 
 
+def _draw_faults(random: Random, more: tuple[str, ...]) -> tuple[str, ...]:
+    """Some kinds; most of the runs fail in few ways only."""
+    kinds = (*FAULT_KINDS, *more)
+    chosen = random.sample(kinds, random.choice((1, 2, _FEW, 5, len(kinds))))
+    return tuple(kind for kind in kinds if kind in chosen)
+
+
+def _draw_size(random: Random, faults: tuple[str, ...]) -> int:
+    """Mostly as few nodes as there are copies; but a plot for five gets them."""
+    if len(faults) <= _FEW and LAST_ONE_STANDING in faults:
+        return 5
+    return random.choice((3, 3, 3, 3, 3, 3, 5))
+
+
 def _draw_chaos_ms(random: Random, faults: tuple[str, ...]) -> float:
     """A plot needs its time, where little else disturbs it."""
     is_plotted = len(faults) <= _FEW and any(kind in PLOTS for kind in faults)
     return random.choice((1_000.0, 2_000.0)) + (_PLOT_MS if is_plotted else 0.0)
-
-
-def _draw_faults(random: Random, kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """Some kinds; half of the runs fail in one or two ways only."""
-    chosen = random.sample(kinds, random.choice((1, 2, 3, 5, len(kinds))))
-    return tuple(kind for kind in kinds if kind in chosen)

@@ -23,6 +23,7 @@ nothing (the broker epoch in it is the newest), neither here nor in Kafka.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 
 from tidelog.broker.node import Node
@@ -31,7 +32,7 @@ from tidelog.metadata.journal import DIRECTORY as METADATA
 from tidelog.metadata.vote_file import VoteFile
 from tidelog.model.ids import NodeId, Offset, PartitionKey
 from tidelog.sim.cluster import Cluster
-from tidelog.sim.host import Host
+from tidelog.sim.host import Host, Life
 from tidelog.sim.images import DirectoryImage
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.quorum_watch import quorum_of
@@ -56,7 +57,7 @@ class Directories:
         self._flipped: dict[NodeId, list[tuple[PartitionKey, Offset]]] = {}
         self.counted: Counter[str] = Counter()
         for host in cluster.hosts.values():
-            host.on_step.append(lambda _, host=host: self._scrub(host))
+            host.on_step.append(partial(self._scrub, host))
 
     def condemn(self, host: Host, kind: str) -> None:
         """The directory of a node that is down is to suffer before the next start."""
@@ -154,11 +155,11 @@ class Directories:
                     self._cluster.trace.say("damage", f"{planted.path} at {planted.position}")
         return True
 
-    def _scrub(self, host: Host) -> None:
+    def _scrub(self, host: Host, life: Life) -> None:
         """Read what was flipped, as soon as the node has opened it."""
-        if host.life is None or host.node_id not in self._flipped:
+        if host.node_id not in self._flipped:
             return
-        opened = host.life.node.state.replicas.by_key
+        opened = life.node.state.replicas.by_key
         left: list[tuple[PartitionKey, Offset]] = []
         for key, offset in self._flipped.pop(host.node_id):
             replica = opened.get(key)

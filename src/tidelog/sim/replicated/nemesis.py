@@ -18,7 +18,12 @@ from tidelog.quorum.states import State
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
 from tidelog.sim.network import Direction
-from tidelog.sim.replicated.configuration import PLOTS, ZOOKEEPER_FAULTS, Plan
+from tidelog.sim.replicated.configuration import (
+    LAST_ONE_STANDING,
+    PLOTS,
+    ZOOKEEPER_FAULTS,
+    Plan,
+)
 from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, WIPED, Directories
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.quorum_watch import quorum_of
@@ -171,7 +176,7 @@ class Nemesis:
         if self._is_plotting:
             return
         self._is_plotting = True
-        if kind == "last one standing":
+        if kind == LAST_ONE_STANDING:
             yield from self._leave_one()
         elif kind == "early strike":
             yield from self._strike_early()
@@ -209,7 +214,7 @@ class Nemesis:
             self._held.remove(host)
 
     def _send_late(self) -> Script[None]:
-        """A leader asks for a follower that has caught up, and its word is held up on the way;
+        """A leader asks for a follower that has caught up, and its word is stranded on the way;
         meanwhile the follower loses its disk, and comes back to the cluster as another, which can't
         reach the leader yet."""
         hosts, random = self._cluster.hosts, self._random
@@ -228,7 +233,7 @@ class Nemesis:
             return
         assert leader.life is not None
         until_ms = self._cluster.schedule.now_ms + _LATE_MS
-        held = leader.life.links.hold("control", until_ms)
+        stranded = leader.life.links.strand("control", until_ms)
         self._held.append(late)
         late.crash("kill")
         yield from self._lose_now(late, WIPED)
@@ -237,7 +242,7 @@ class Nemesis:
         if late.life is None and not self.is_over:
             late.start()
         yield from self._await(lambda: late.life is not None and late.life.node.is_serving)
-        for connection in held:
+        for connection in stranded:
             connection.to_node.release()
         yield Pause(_RETRY_MS)
         self._cluster.network.mend(way)
