@@ -74,6 +74,8 @@ class _NewerMember:
         self._number = number
         self._lives = 0
         self._welcome_ms = 0.0
+        self._has_to_give = False
+        """The last answer took something from it."""
         self._uses_regex = False
         self._must_tell_all = False
         """The last answer did not come, or was a refusal: who knows what it said."""
@@ -132,8 +134,9 @@ class _NewerMember:
         self._welcome_ms = sent_ms
         self._must_tell_all = False
         self.epoch = beaten.epoch
-        if beaten.assigned is not None:
-            self.owned = beaten.assigned
+        kept = self.owned if beaten.assigned is None else beaten.assigned
+        self._has_to_give = any(tp not in kept for tp in self.owned)
+        self.owned = kept
         self._believe()
         return True
 
@@ -167,10 +170,11 @@ class _NewerMember:
         )
 
     def _check_eviction(self, emitted_ms: float) -> None:
-        """G5, as for members of the classic protocol."""
+        """G5, as for members of the classic protocol. Who has to give something up may have been
+        told so before, by an answer that did not come: its time counts from that one."""
         roster = self.roster
-        shortest_ms = min(roster.session_timeout_ms, roster.rebalance_timeout_ms)
-        if emitted_ms - self._welcome_ms < _CLOCK_SKEW * shortest_ms:
+        passed_ms = emitted_ms - self._welcome_ms
+        if passed_ms < _CLOCK_SKEW * roster.session_timeout_ms and not self._has_to_give:
             text = f"{self.member_id} of {roster.group} was given up before its session was over"
             self.world.findings.append(Finding("G5", text, len(self.world.history.entries)))
 

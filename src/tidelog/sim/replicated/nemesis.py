@@ -36,7 +36,7 @@ _MOMENTS = 1_000
 _ELECTION_MS = 1_200.0
 _LATE_MS = 1_500.0
 _RETRY_MS = 30.0
-_FORGETTINGS = 60
+_FORGETTINGS = 200
 """So often voters forget in one such time: each is a whole start of a node."""
 
 
@@ -147,7 +147,7 @@ class Nemesis:
         just voted is killed and back at once; or whoever has just been elected is killed or cut off
         before it has decided anything."""
         schedule, faults = self._cluster.schedule, self._cluster.network.faults
-        delay_ms, faults.delay_ms = faults.delay_ms, (1.0, 30.0)
+        delay_ms, faults.delay_ms = faults.delay_ms, (1.0, 60.0)
         until_ms = schedule.now_ms + _ELECTION_MS
         forgetting = 0
         while schedule.now_ms < until_ms and forgetting < _FORGETTINGS and not self.is_over:
