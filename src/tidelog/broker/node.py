@@ -301,17 +301,19 @@ class Node:
             effects += self._member.journal.take_effects()
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
-        """Metadata first, since everything else goes by it; twice, since taking office decides."""
+        """Metadata first, since everything else goes by it; and again, if settling decided some."""
         failure = member.journal.failure or self.state.storage_error
         if failure is not None:
             is_disk = not self._config.uses_zookeeper or member.journal.failure is None
             what = "the disk failed" if is_disk else "the metadata in ZooKeeper can't be used"
             self._give_up(f"{what} ({failure}): see to it, then start the node again", effects)
             return
-        self._apply_committed(now, effects)
-        member.settle(now)
-        self._apply_committed(now, effects)
         journal = member.journal
+        self._apply_committed(now, effects)
+        committed = journal.committed_offset
+        member.settle(now)
+        if journal.committed_offset != committed or self.state.has_lost_office:
+            self._apply_committed(now, effects)
         effects += [Report("warning", text) for text in (*member.reports, *journal.reports)]
         member.reports, journal.reports = [], []
         if member.refusals.expelled is not None:

@@ -209,4 +209,4 @@ def _draw_size(random: Random, faults: tuple[str, ...]) -> int:
 def _draw_chaos_ms(random: Random, faults: tuple[str, ...]) -> float:
     """A plot needs its time, where little else disturbs it."""
     is_plotted = len(faults) <= _FEW and any(kind in PLOTS for kind in faults)
-    return random.choice((1_000.0, 2_000.0)) + (_PLOT_MS if is_plotted else 0.0)
+    return random.choice((800.0, 1_600.0)) + (_PLOT_MS if is_plotted else 0.0)

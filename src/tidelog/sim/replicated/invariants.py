@@ -68,14 +68,20 @@ class Invariants:
         node_id, node = host.node_id, host.life.node
         if isinstance(node.state.journal, QuorumJournal):
             self._quorum.look(host, host.life)
-        for replica in node.state.replicas.by_key.values():
-            facts = self._facts.setdefault(replica.key, _Facts())
-            if replica.leader is not None:
-                self._check_leader(node_id, replica, facts)
         offset = node.state.journal.committed_offset
-        if offset >= self._newest[0]:
+        if offset > self._newest[0]:
             self._newest = (offset, node.state.image)
             self._check_image(node.state.image)
+        for replica in node.state.replicas.by_key.values():
+            facts = self._facts.setdefault(replica.key, _Facts())
+            before = facts.true_watermark
+            if replica.leader is not None:
+                self._check_leader(node_id, replica, facts)
+            state = self.image.partition(replica.key)
+            if state is not None and facts.true_watermark > before:
+                self._check_candidates(state, facts)
+            elif state is not None and (node_id in state.isr or node_id in state.elr):
+                self._check_candidate(node_id, state, facts)
 
     def _check_leader(self, node_id: NodeId, replica: Replica, facts: _Facts) -> None:
         leader = replica.leader
@@ -121,26 +127,29 @@ class Invariants:
             if state.leader_epoch < facts.leader_epoch:
                 self._find("I3", f"{state.name}: leader epoch fell to {state.leader_epoch}")
             facts.leader_epoch = max(facts.leader_epoch, state.leader_epoch)
-            self._check_candidates(image, state, facts)
+            self._check_candidates(state, facts)
 
-    def _check_candidates(self, image: Image, state: PartitionState, facts: _Facts) -> None:
+    def _check_candidates(self, state: PartitionState, facts: _Facts) -> None:
+        for member in (*state.isr, *state.elr):
+            self._check_candidate(member, state, facts)
+
+    def _check_candidate(self, member: NodeId, state: PartitionState, facts: _Facts) -> None:
         """I7: whoever may be elected has everything that was ever committed. What counts is the
         life that the cluster knows: one that has not registered yet is not the one it means."""
-        for member in (*state.isr, *state.elr):
-            host = self._cluster.hosts.get(member)
-            if host is None or host.life is None:
-                continue
-            registered = image.nodes.get(member)
-            membership = host.life.node.state.replicas.membership
-            if registered is None or registered.epoch != membership.broker_epoch:
-                continue
-            held = host.life.node.state.replicas.by_key.get(state.key)
-            if held is not None and held.log.log_end_offset < facts.true_watermark:
-                self._find(
-                    "I7",
-                    f"{state.name}: node {member} may be elected and ends at "
-                    f"{held.log.log_end_offset}; {facts.true_watermark} was committed",
-                )
+        host = self._cluster.hosts.get(member)
+        if host is None or host.life is None:
+            return
+        registered = self.image.nodes.get(member)
+        replicas = host.life.node.state.replicas
+        if registered is None or registered.epoch != replicas.membership.broker_epoch:
+            return
+        held = replicas.by_key.get(state.key)
+        if held is not None and held.log.log_end_offset < facts.true_watermark:
+            self._find(
+                "I7",
+                f"{state.name}: node {member} may be elected and ends at "
+                f"{held.log.log_end_offset}; {facts.true_watermark} was committed",
+            )
 
     def _find(self, property: str, text: str) -> None:
         if text not in self._said:
