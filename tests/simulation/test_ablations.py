@@ -15,15 +15,17 @@ OF_A_CLUSTER = [
 ]
 
 LIKELY = {
-    Safeguard.ACK_AFTER_REPLICATION: 0,
-    Safeguard.TRUNCATE_BY_EPOCH: 3,
-    Safeguard.FETCH_IN_EPOCH: 4,
-    Safeguard.MAXIMAL_ISR: 10,
-    Safeguard.EPOCH_IN_FETCH: 9,
-    Safeguard.LOG_START_REPLICATED: 12,
-    Safeguard.CLEAN_MARK: 182,
-    Safeguard.EXPAND_AFTER_EPOCH_START: 27,
-    Safeguard.VOTE_DURABLE: 108,
+    Safeguard.BROKER_EPOCH: 143,
+    Safeguard.ELIGIBLE_LEADERS: 7,
+    Safeguard.TRUNCATE_BY_EPOCH: 1,
+    Safeguard.FETCH_IN_EPOCH: 26,
+    Safeguard.MAXIMAL_ISR: 8,
+    Safeguard.EPOCH_IN_FETCH: 2,
+    Safeguard.LOG_START_REPLICATED: 7,
+    Safeguard.PRESENT_BEFORE_FOLLOWING: 7,
+    Safeguard.CLEAN_MARK: 7,
+    Safeguard.EXPAND_AFTER_EPOCH_START: 36,
+    Safeguard.VOTE_DURABLE: 197,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
 

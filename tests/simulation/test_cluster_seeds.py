@@ -8,7 +8,7 @@ from tidelog.sim.replicated.run import run_cluster_seed
 from tidelog.sim.report import tell
 from tidelog.sim.run import ANY_SIZE, RunOptions
 
-SEEDS = 1_000
+SEEDS = 2_000
 SEEDS_PER_TEST = 5
 OPTIONS = RunOptions(nodes=ANY_SIZE)
 

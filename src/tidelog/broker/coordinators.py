@@ -138,8 +138,7 @@ class Coordinators:
         shard = self._shards.get(partition)
         if shard is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        leader = shard.leader.leader
-        if leader is None or not leader.may_acknowledge:
+        if shard.leader.leader is None or not shard.leader.leader.may_acknowledge:
             return ErrorCode.NOT_COORDINATOR  # another may know members that this one does not
         return shard
 
