@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from kazoo.exceptions import NoNodeError
 from tests.support.command_line import CommandLine
 from tests.support.eventually import eventually
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
@@ -76,9 +77,10 @@ def _read(zookeeper: ZooKeeperEnsemble, path: str) -> dict[str, Any]:
     """What a znode says; nothing if there is none."""
 
     def read(client: Any) -> dict[str, Any]:
-        if client.exists(PATH + path) is None:
+        try:
+            found: dict[str, Any] = json.loads(client.get(PATH + path)[0])
+        except NoNodeError:
             return {}
-        found: dict[str, Any] = json.loads(client.get(PATH + path)[0])
         return found
 
     return zookeeper.look(read)

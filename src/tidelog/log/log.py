@@ -403,6 +403,8 @@ class Log:
         assert offset >= self._beginning.wanted, "a truncation below the log's start"
         if offset < self.log_end_offset:
             self._cut_to(offset)
+            if self.log_end_offset < self._beginning.wanted:  # which lay within that batch
+                self.start_at(Offset(self._beginning.wanted))
 
     def _cut_to(self, offset: int) -> None:
         if self.cleaning is not None:

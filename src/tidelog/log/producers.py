@@ -7,11 +7,13 @@ since its earlier batches may have been lost to retention. The state is a functi
 (`note` each batch in order); snapshots merely save the replay. Who is silent for long is forgotten
 (`expire`), by when we heard of them, not by their timestamps: old records may be sent today.
 
-And one rule of our own. Producers have several batches under way. If the first of an unknown one is
-refused for the moment (the disk is full, nobody leads) and the second is not, Kafka takes the
-second for its first, and the first can never be sent again. Here it is `owed`: until it comes, what
-follows it is out of order, which clients know how to send again. In memory alone, and for a while:
-what was under way when the node ended is sent anew from the first on.
+And one rule of our own. Producers have several batches under way. If one is refused for the moment
+(the disk is full, too few are in sync) and the next is not, Kafka calls the next out of order, or
+takes it for the first of a producer that it does not know; then the one before can never be sent
+again. Out of order is a hard word: librdkafka begins a new epoch, and what it had sent before and
+was not told of is there twice. Here the refused batch is `owed`: until it comes, what follows it is
+refused with the same error, which clients answer by sending all of them again, in order. In memory
+alone, and for a while: what was under way when the node ended is sent anew.
 """
 
 from __future__ import annotations
@@ -69,11 +71,12 @@ class Producer(NamedTuple):
 
 
 class Owed(NamedTuple):
-    """The first batch of a producer that is not known otherwise: it was not taken, or is lost."""
+    """A producer's next batch, which was not taken because of `error`, or was lost."""
 
     epoch: int
     first_sequence: int
     since_ms: int
+    error: ErrorCode
 
 
 class ProducerView(NamedTuple):
@@ -160,42 +163,44 @@ class Producers:
         if header.producer_id == NO_PRODUCER:
             return None
         if producer is None:
-            is_early = bool(self._owed) and self._is_early(header, now_ms)
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if is_early else None
+            return self._owed_before(header, now_ms) if self._owed else None
         first = header.base_sequence
-        if header.producer_epoch != producer.epoch:
-            if header.producer_epoch < producer.epoch:
-                return ErrorCode.INVALID_PRODUCER_EPOCH
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first else None
+        if header.producer_epoch < producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if _is_next(producer, header):
+            return None
         last = header.last_sequence
-        for batch in producer.batches:
+        for batch in producer.batches if header.producer_epoch == producer.epoch else ():
             if batch.first_sequence == first and batch.last_sequence == last:
                 return batch.base_offset, batch.last_offset
-        if first != (producer.batches[-1].last_sequence + 1) & _SEQUENCE_MASK:
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return None
+        return self._owed_before(header, now_ms) or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def _is_early(self, header: BatchHeader, now_ms: int) -> bool:
-        """Another batch of this producer is to come before this one."""
+    def _owed_before(self, header: BatchHeader, now_ms: int) -> ErrorCode | None:
+        """Why another batch of this producer, which is to come before this one, was refused."""
         owed = self._owed.get(header.producer_id)
         if owed is None or owed.epoch != header.producer_epoch:
-            return False
+            return None
         distance = (header.base_sequence - owed.first_sequence) & _SEQUENCE_MASK
-        return 0 < distance <= _SEQUENCE_MASK // 2 and 0 <= now_ms - owed.since_ms < _OWED_MS
+        is_after = 0 < distance <= _SEQUENCE_MASK // 2
+        return owed.error if is_after and 0 <= now_ms - owed.since_ms < _OWED_MS else None
 
-    def owe(self, header: BatchHeader, now_ms: int) -> None:
+    def owe(self, header: BatchHeader, now_ms: int, error: ErrorCode) -> None:
         """The batch was refused, and is to be sent again."""
         pid = header.producer_id
-        if pid >= 0 and pid not in self._producers and not self._is_early(header, now_ms):
-            self._note_owed(pid, Owed(header.producer_epoch, header.base_sequence, now_ms))
+        producer = self._producers.get(pid)
+        is_due = producer is None or _is_next(producer, header)
+        if pid >= 0 and is_due and self._owed_before(header, now_ms) is None:
+            owed = Owed(header.producer_epoch, header.base_sequence, now_ms, error)
+            self._note_owed(pid, owed)
 
     def owe_lost(self, former: Producers) -> None:
         """The end of the log was cut off. Whoever `former` knew from there alone begins again; of a
         former life of the node nothing is under way."""
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         for pid, producer in former._producers.items():
             if pid not in self._producers and producer.heard_ms != NO_TIMESTAMP:
                 first = producer.batches[0].first_sequence
-                self._note_owed(pid, Owed(producer.epoch, first, producer.heard_ms))
+                self._note_owed(pid, Owed(producer.epoch, first, producer.heard_ms, error))
 
     def _note_owed(self, pid: int, owed: Owed) -> None:
         self._owed.pop(pid, None)
@@ -264,6 +269,14 @@ class Producers:
             position = end
         self._producers = producers
         return True
+
+
+def _is_next(producer: Producer, header: BatchHeader) -> bool:
+    """It follows on what is known, or begins a new epoch."""
+    if header.producer_epoch != producer.epoch:
+        return header.producer_epoch > producer.epoch and header.base_sequence == 0
+    due = (producer.batches[-1].last_sequence + 1) & _SEQUENCE_MASK
+    return header.base_sequence == due
 
 
 def _following(

@@ -131,25 +131,29 @@ def test_without_the_safeguard_a_repeat_is_appended_again(tmp_path: Path) -> Non
 
 
 class TestOwed:
-    """The first batch of a producer was refused for the moment: the next must not be the first."""
+    """A batch was refused for the moment: what follows it must wait, and is told so."""
+
+    FULL = ErrorCode.KAFKA_STORAGE_ERROR
 
     @pytest.fixture
     def producers(self) -> Producers:
+        """Of one that was not known, and its first batch."""
         producers = Producers()
-        producers.owe(header(7, 0, count=4), NOW)
+        producers.owe(header(7, 0, count=4), NOW, self.FULL)
         return producers
 
-    def test_what_follows_is_out_of_order_until_it_comes(self, producers: Producers) -> None:
-        assert producers.judge([header(7, 4)], NOW + 1) is OUT_OF_ORDER
-        assert producers.judge([header(7, 4), header(7, 5)], NOW + 1) is OUT_OF_ORDER
+    def test_what_follows_is_refused_likewise_until_it_comes(self, producers: Producers) -> None:
+        assert producers.judge([header(7, 4)], NOW + 1) is self.FULL
+        assert producers.judge([header(7, 4), header(7, 5)], NOW + 1) is self.FULL
         first = header(7, 0, count=4)
         assert producers.judge([first], NOW + 2) is None
         producers.note(first, 0, NOW + 2)
         assert producers.judge([header(7, 4)], NOW + 3) is None
+        assert producers.judge([header(7, 5)], NOW + 3) is OUT_OF_ORDER
 
     def test_that_what_follows_was_refused_makes_no_difference(self, producers: Producers) -> None:
-        producers.owe(header(7, 4), NOW + 1)
-        assert producers.judge([header(7, 4)], NOW + 2) is OUT_OF_ORDER
+        producers.owe(header(7, 4), NOW + 1, self.FULL)
+        assert producers.judge([header(7, 4)], NOW + 2) is self.FULL
         assert producers.judge([header(7, 0, count=4)], NOW + 2) is None
 
     def test_others_and_later_epochs_are_not_concerned(self, producers: Producers) -> None:
@@ -162,30 +166,48 @@ class TestOwed:
     def test_it_may_begin_anywhere(self) -> None:
         """As at a topic that was deleted and made anew while a producer went on."""
         producers = Producers()
-        producers.owe(header(7, LAST), NOW)
-        assert producers.judge([header(7, 0)], NOW) is OUT_OF_ORDER
+        producers.owe(header(7, LAST), NOW, self.FULL)
+        assert producers.judge([header(7, 0)], NOW) is self.FULL
         assert producers.judge([header(7, LAST)], NOW) is None
 
-    def test_of_a_known_producer_nothing_is_owed(self) -> None:
+    def test_a_known_producers_next_batch_is_owed_too(self) -> None:
+        """Told that it is out of order, librdkafka would begin a new epoch, and send in it what it
+        has not been told to be there."""
         producers = Producers()
         producers.note(header(7, 0), 0, NOW)
-        producers.owe(header(7, 1), NOW)
+        producers.owe(header(7, 1), NOW, self.FULL)
+        assert producers.judge([header(7, 2)], NOW) is self.FULL
+        assert producers.judge([header(7, 0)], NOW) == (0, 0)
         assert producers.judge([header(7, 1)], NOW) is None
-        assert producers.judge([header(7, 2)], NOW) is OUT_OF_ORDER
+        producers.note(header(7, 1), 1, NOW)
+        assert producers.judge([header(7, 3)], NOW) is OUT_OF_ORDER
+
+    def test_so_is_the_first_of_a_new_epoch(self) -> None:
+        producers = Producers()
+        producers.note(header(7, 5), 0, NOW)
+        producers.owe(header(7, 0, epoch=1), NOW, self.FULL)
+        assert producers.judge([header(7, 1, epoch=1)], NOW) is self.FULL
+        assert producers.judge([header(7, 0, epoch=1)], NOW) is None
+
+    def test_what_leaves_a_gap_is_not_owed(self) -> None:
+        producers = Producers()
+        producers.note(header(7, 0), 0, NOW)
+        producers.owe(header(7, 5), NOW, self.FULL)
+        assert producers.judge([header(7, 6)], NOW) is OUT_OF_ORDER
 
     def test_no_more_is_remembered_than_of_producers(self) -> None:
         producers = Producers(limit=2)
         for pid in (1, 2, 3):
-            producers.owe(header(pid, 0), NOW)
+            producers.owe(header(pid, 0), NOW, self.FULL)
         assert producers.judge([header(1, 1)], NOW) is None
-        assert producers.judge([header(2, 1)], NOW) is OUT_OF_ORDER
+        assert producers.judge([header(2, 1)], NOW) is self.FULL
 
     def test_a_first_batch_that_was_cut_off_is_owed_again(self, log: Log) -> None:
         assert send(log, 0, pid=8) == 0
         assert [send(log, 0), send(log, 1)] == [1, 2]
         log.truncate_to(Offset(1))
-        assert send(log, 2) is OUT_OF_ORDER
-        assert send(log, 1) is OUT_OF_ORDER
+        assert send(log, 2) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert send(log, 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert send(log, 0) == 1
         assert send(log, 1, pid=8) == 2
 

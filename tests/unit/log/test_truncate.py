@@ -98,3 +98,21 @@ def test_a_power_failure_within_a_truncation_leaves_a_log_of_either_length() -> 
             assert not [damage for damage in log.damage if damage.kind != "cut"]
             assert 30 <= log.log_end_offset <= 82
             assert [offset for offset, _ in everything(log)] == list(range(log.log_end_offset))
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_cut_through_the_batch_that_holds_the_start_leaves_nothing_before_it(
+    sim_disk: SimDisk, is_durable: bool
+) -> None:
+    log = open_log(sim_disk)
+    append(log, a_batch(5))
+    append(log, a_batch(5))
+    log.advance_start(Offset(7))
+    if is_durable:
+        flush(log)
+    log.truncate_to(Offset(8))
+    log.validate()
+    assert (log.log_start_offset, log.log_end_offset, log.flushed_offset) == (7, 7, 7)
+    sim_disk.lose_power()
+    again = open_log(sim_disk)
+    assert (again.log_start_offset, again.log_end_offset) == (7, 7)

@@ -143,7 +143,7 @@ class _Production:
             return self._send_away(topic, answer, replica)
         answer = self._append_to(replica, topic, data, answer)
         if answer.error_code.is_retriable:
-            self._owe(replica, data)
+            self._owe(replica, data, answer.error_code)
         return answer
 
     def _append_to(
@@ -163,7 +163,7 @@ class _Production:
             return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
         return self._append(replica, replica.leader, data.records, answer)
 
-    def _owe(self, replica: Replica, data: PartitionProduceData) -> None:
+    def _owe(self, replica: Replica, data: PartitionProduceData, error: ErrorCode) -> None:
         """It will be sent again; what its producer has sent since must not come before it."""
         if not isinstance(data.records, memoryview):
             return
@@ -172,7 +172,7 @@ class _Production:
         except DecodeError:
             return
         if header.magic == MAGIC:
-            replica.log.producers.owe(header, self._now.wall_ms)
+            replica.log.producers.owe(header, self._now.wall_ms, error)
 
     def _send_away(
         self, topic: TopicProduceData, answer: PartitionProduceResponse, error: ErrorCode
