@@ -95,26 +95,32 @@ class Sender:
             replies: list[Reply] = []
             for promise in promises:
                 replies.append((yield promise))
+            is_refused = False
             for batch, reply in zip(list(batches), replies, strict=True):
                 outcome = _outcome(self.world, batch, reply)
-                if outcome is None or outcome.type != "ok":
-                    self._note_refusal(batch, outcome)
+                if outcome is None:
                     break
-                record_completion(
-                    self.world,
-                    self.proc,
-                    batch,
-                    "ok",
-                    base_offset=outcome.base_offset,
-                    err=None,
-                )
-                batches.remove(batch)
+                if outcome.type != "ok":
+                    self._note_refusal(batch, outcome)
+                    is_refused = True
+                elif not is_refused:
+                    record_completion(
+                        self.world,
+                        self.proc,
+                        batch,
+                        "ok",
+                        base_offset=outcome.base_offset,
+                        err=None,
+                    )
+                    batches.remove(batch)
             if batches:
                 self.router.forget_leader(batches[0].tp)
                 yield Pause(self.random.uniform(1.0, _BACKOFF_MS))
 
-    def _note_refusal(self, batch: BatchPlan, outcome: BatchOutcome | None) -> None:
-        if outcome is not None and outcome.error in BROKEN_ORDER:
+    def _note_refusal(self, batch: BatchPlan, outcome: BatchOutcome) -> None:
+        """It was sent in order, so nobody may say otherwise; nor of one that is behind another that
+        was refused for the moment."""
+        if outcome.error in BROKEN_ORDER:
             text = f"{batch.tp} sequence {batch.base_sequence} was refused: {outcome.error.name}"
             self.world.findings.append(Finding("T2", text, len(self.world.history.entries)))
 
