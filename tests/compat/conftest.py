@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -12,6 +13,9 @@ from tests.compat.clients.message import PATIENCE_S
 from tests.support.node_process import RunningNode, node_starter
 
 MakeTopic = Callable[..., str]
+
+_NUMBERS = count()
+"""No two topics have the same name, also where a test is run again."""
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +42,9 @@ def bootstrap(shared_node: RunningNode) -> str:
 @pytest.fixture
 def make_topic(bootstrap: str, request: pytest.FixtureRequest) -> MakeTopic:
     """`make_topic(partitions, **configs)`: a new topic, named after the test."""
-    made: list[str] = []
 
     def make(partitions: int = 1, **configs: str) -> str:
-        name = f"{_topic_name(request)}-{len(made)}"
-        made.append(name)
+        name = f"{_topic_name(request)}-{next(_NUMBERS)}"
         create_topic(bootstrap, name, partitions, configs)
         return name
 

@@ -407,6 +407,8 @@ class Node:
         if not state.node_is_read_only:
             self._checkpoint_journal()
             self._keep_snapshot(now)
+            state.replicas.open_rest()
+            state.roles_changed()
         idle_ms = self._config.settings.connections_max_idle_ms
         self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
 

@@ -298,13 +298,7 @@ class Replicas:
             if key.partition == partition and (
                 topic_id == key.topic_id or topic == state.name.topic
             ):
-                if self.sync_failure is not None:
-                    return ErrorCode.KAFKA_STORAGE_ERROR
-                try:
-                    return self._open(topic_state, state, clean=False)
-                except DiskError as error:
-                    self._note_unopened(topic_state, state, error)
-                    return ErrorCode.KAFKA_STORAGE_ERROR
+                return self._open_again(topic_state, state) or ErrorCode.KAFKA_STORAGE_ERROR
         if self.state_of(topic, partition, topic_id=topic_id) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         is_known_topic = topic_id == NO_TOPIC_ID or topic_id in self.image.names
@@ -313,6 +307,22 @@ class Replicas:
         )
 
     # --- opening and closing ------------------------------------------------------------------
+
+    def open_rest(self) -> None:
+        """Try again what the disk would not open before: nobody may ask for a copy that follows."""
+        for topic, state in list(self._unopened.values()):
+            self._open_again(topic, state)
+
+    def _open_again(self, topic: TopicState, state: PartitionState) -> Replica | None:
+        if self.sync_failure is not None:
+            return None
+        try:
+            replica = self._open(topic, state, clean=False)
+        except DiskError as error:
+            self._note_unopened(topic, state, error)
+            return None
+        self._changed[replica] = None
+        return replica
 
     def _note_unopened(self, topic: TopicState, state: PartitionState, error: DiskError) -> None:
         """To be tried again, unless a sync has failed: what a second try would find in the cache

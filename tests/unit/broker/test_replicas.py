@@ -121,3 +121,22 @@ def test_what_follows_the_catching_up_is_followed_at_once(member: Member) -> Non
     member.catch_up()
     member.read(_moved(ELSEWHERE))
     assert KEY not in member.replicas.by_key
+
+
+def test_a_copy_that_found_no_room_is_made_when_there_is_some(member: Member) -> None:
+    member.begin()
+    member.catch_up()
+    member.disk.faults.capacity_bytes = 0
+    member.read(
+        TopicRecord(name="late", topic_id=UUID(int=8)),
+        PartitionRecord(
+            topic_id=UUID(int=8), partition=0, replicas=HERE, isr=HERE, leader=2, leader_epoch=0
+        ),
+    )
+    assert member.replicas.has_unopened
+    member.replicas.open_rest()
+    assert member.replicas.has_unopened
+    member.disk.faults.capacity_bytes = None
+    member.replicas.open_rest()
+    assert not member.replicas.has_unopened
+    assert [fetch.source for fetch in member.replicas.following.next_fetches(0.0)] == [2]
