@@ -46,10 +46,11 @@ _PREFERRED = 0
 class Administrator:
     """One of them, with one request at a time."""
 
-    def __init__(self, cluster: Cluster, random: Random) -> None:
+    def __init__(self, cluster: Cluster, random: Random, *, least_in_sync: int) -> None:
         self._cluster = cluster
         self._world = cluster.world
         self._random = random
+        self._least_in_sync = least_in_sync
         self._router = Router(cluster, "administrator", random)
 
     def act(self) -> Script[None]:
@@ -107,7 +108,7 @@ class Administrator:
             (
                 ("segment.bytes", random.choice(("1024", "4096", "16384"))),
                 ("index.interval.bytes", random.choice(("0", "200", "4096"))),
-                ("min.insync.replicas", random.choice(("1", "2"))),
+                ("min.insync.replicas", str(max(self._least_in_sync, random.choice((1, 2))))),
             )
         )
         resource = AlterConfigsResource(
@@ -134,9 +135,12 @@ class Administrator:
         return facts, self._random.randrange(facts.partitions)
 
 
-def administrator(cluster: Cluster, random: Random, *, pause_ms: float) -> Script[None]:
-    """One thing after the other until the world is over."""
-    one = Administrator(cluster, random)
+def administrator(
+    cluster: Cluster, random: Random, *, least_in_sync: int, pause_ms: float
+) -> Script[None]:
+    """One thing after the other until the world is over; but never are fewer than `least_in_sync`
+    to be enough."""
+    one = Administrator(cluster, random, least_in_sync=least_in_sync)
     while not cluster.world.is_over:
         yield from one.act()
         yield Pause(random.expovariate(1.0 / pause_ms))

@@ -37,6 +37,9 @@ PLOTS = (
 )
 """Several faults, each at its moment."""
 
+LOSING = (*DISK_LOSSES, LAST_ONE_STANDING, "late word")
+"""Those that cost a node its directory."""
+
 QUORUM_FAULTS = (*PLOTS, *DISK_LOSSES)
 """Those that find their moment by looking at the nodes' quorum."""
 
@@ -76,6 +79,12 @@ class Plan:
     fault_every_ms: float
     pause_ms: float
     flush_ms: tuple[float, float]
+
+    @property
+    def least_in_sync(self) -> int:
+        """Where directories are lost, nobody may decide that one copy is enough while the one in
+        sync is such a node, and the cluster has not noticed."""
+        return 2 if any(kind in LOSING for kind in self.faults) else 1
 
 
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:

@@ -156,7 +156,12 @@ class ClusterRun:
             for n in range(plan.committers)
         ]
         scripts += [
-            administrator(cluster, self._stream(f"administrator {n}"), pause_ms=10 * pause_ms)
+            administrator(
+                cluster,
+                self._stream(f"administrator {n}"),
+                least_in_sync=plan.least_in_sync,
+                pause_ms=10 * pause_ms,
+            )
             for n in range(plan.administrators)
         ]
         scripts += [
