@@ -14,8 +14,8 @@ from tests.support.node_process import RunningNode, node_starter
 
 MakeTopic = Callable[..., str]
 
-_NUMBERS = count()
-"""No two topics have the same name, also where a test is run again."""
+_RUNS = count()
+"""Of tests: one that is run again gets topics of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +42,10 @@ def bootstrap(shared_node: RunningNode) -> str:
 @pytest.fixture
 def make_topic(bootstrap: str, request: pytest.FixtureRequest) -> MakeTopic:
     """`make_topic(partitions, **configs)`: a new topic, named after the test."""
+    stem, made = f"{_topic_name(request)}.{next(_RUNS)}", count()
 
     def make(partitions: int = 1, **configs: str) -> str:
-        name = f"{_topic_name(request)}-{next(_NUMBERS)}"
+        name = f"{stem}-{next(made)}"
         create_topic(bootstrap, name, partitions, configs)
         return name
 
