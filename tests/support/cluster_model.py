@@ -366,7 +366,7 @@ class ClusterModel:
         self.driver.fail_over()
 
     def catch_up(self, key: PartitionKey) -> None:
-        """Every follower fetches, and the leader takes them in."""
+        """Every follower fetches, and the leader takes them in; then it lets go who is to go."""
         state = self.image.partition(key)
         if state is None or state.leader == NO_LEADER:
             return
@@ -374,3 +374,7 @@ class ClusterModel:
         for node_id in state.replicas:
             self.lives[node_id].logs[key] = end
         self.alter(state, {node_id: self.lives[node_id].epoch for node_id in state.replicas})
+        state = self.image.partition(key)
+        if state is not None and state.is_reassigning and state.leader != NO_LEADER:
+            kept = state.target_replicas
+            self.alter(state, {node_id: self.lives[node_id].epoch for node_id in kept})
