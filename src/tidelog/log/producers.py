@@ -164,12 +164,11 @@ class Producers:
             return None
         if producer is None:
             return self._owed_before(header, now_ms) if self._owed else None
-        first = header.base_sequence
         if header.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if _is_next(producer, header):
             return None
-        last = header.last_sequence
+        first, last = header.base_sequence, header.last_sequence
         for batch in producer.batches if header.producer_epoch == producer.epoch else ():
             if batch.first_sequence == first and batch.last_sequence == last:
                 return batch.base_offset, batch.last_offset

@@ -67,6 +67,11 @@ Direction = tuple[NodeId, NodeId]
 """From one node to another."""
 
 
+def between(left: list[NodeId], right: list[NodeId]) -> list[Direction]:
+    """All of them, both ways."""
+    return [pair for a in left for b in right for pair in ((a, b), (b, a))]
+
+
 @dataclass(slots=True)
 class _Departure:
     parts: list[Part]

@@ -27,17 +27,17 @@ FAULT_KINDS = (
     "quick restart",
 )
 
-LAST_ONE_STANDING = "last one standing"
+LAST_ONE_STANDING, EARLY_STRIKE, LATE_WORD = "last one standing", "early strike", "late word"
 PLOTS = (
     "forgetful voters",
     "stumbling controllers",
     LAST_ONE_STANDING,
-    "early strike",
-    "late word",
+    EARLY_STRIKE,
+    LATE_WORD,
 )
-"""Several faults, each at its moment."""
+"""Several faults, each at its moment (`plots.py`)."""
 
-LOSING = (*DISK_LOSSES, LAST_ONE_STANDING, "late word")
+LOSING = (*DISK_LOSSES, LAST_ONE_STANDING, LATE_WORD)
 """Those that cost a node its directory."""
 
 QUORUM_FAULTS = (*PLOTS, *DISK_LOSSES)
