@@ -30,6 +30,13 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield running
 
 
+@pytest.fixture
+def hasty_stage(tmp_path: Path) -> Iterator[Stage]:
+    """Nothing is flushed before it counts: a killed process has all of it in the page cache."""
+    with a_stage(tmp_path, "--set", "flush.policy=os") as running:
+        yield running
+
+
 def test_killing_a_leader_a_follower_and_the_controller_loses_and_doubles_nothing(
     stage: Stage,
 ) -> None:
@@ -54,13 +61,25 @@ def test_a_rolling_restart_is_not_seen_by_a_client(stage: Stage) -> None:
 
 def test_killing_all_of_them_at_once_loses_nothing(stage: Stage) -> None:
     with stage.play() as traffic:
-        for node in stage.nodes.values():
-            node.kill()
-        for node_id in stage.nodes:
-            stage.restart(node_id, waits=False)
-        for node in stage.nodes.values():
-            node.wait_ready()
+        _kill_and_restart_all(stage)
         traffic.wait_for_progress()
+
+
+def test_killing_all_of_them_loses_nothing_that_was_never_flushed(hasty_stage: Stage) -> None:
+    with hasty_stage.play() as traffic:
+        for _ in range(2):
+            _kill_and_restart_all(hasty_stage)
+            traffic.wait_for_progress()
+            hasty_stage.wait_until_whole()
+
+
+def _kill_and_restart_all(stage: Stage) -> None:
+    for node in stage.nodes.values():
+        node.kill()
+    for node_id in stage.nodes:
+        stage.restart(node_id, waits=False)
+    for node in stage.nodes.values():
+        node.wait_ready()
 
 
 def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(

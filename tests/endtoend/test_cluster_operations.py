@@ -212,3 +212,25 @@ def test_a_move_is_left_alone_slowed_down_taken_back_and_done(
     eventually(lambda: admin.topic(TOPIC).partitions[0].replicas == (new,), "the new place")
     places = admin.topic(TOPIC).topic_partitions
     assert [span.records for span in admin.offsets(places).values()] == [2000]
+
+
+def test_what_nobody_leads_is_told_with_all_the_rest(
+    tidelog: CommandLine, stack: ExitStack, tmp_path: Path
+) -> None:
+    cluster = stack.enter_context(ClusterProcess(tmp_path, count=3))
+    at = ("--bootstrap", cluster.bootstrap)
+    admin = Admin(cluster.bootstrap)
+    admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=1)
+    commit_offsets(cluster.bootstrap, 0)
+    victim = admin.topic(TOPIC).partitions[1].leader
+    cluster.nodes[victim].kill()
+    eventually(lambda: not admin.topic(TOPIC).partitions[1].is_led, "nobody to lead it")
+    rows = tidelog("topic", "list", "--json", *at).json
+    assert [row["records"] for row in rows if row["topic"] == TOPIC] == [None]
+    ends = tidelog("topic", "describe", TOPIC, "--json", *at).json["partitions"]
+    assert [row["end_offset"] for row in ends] == [0, None, 0]
+    assert "1 partition led by nobody" in tidelog("topic", "describe", TOPIC, *at).output
+    told = tidelog("group", "describe", "readers", *at)
+    assert "Led by nobody, so not counted: orders:1." in told.output
+    refused = tidelog("consume", TOPIC, "--exit-at-end", *at)
+    assert (refused.code, f"nobody leads topic {TOPIC!r}" in refused.errors) == (1, True)

@@ -8,6 +8,7 @@ on the newest metadata here: that acting on older metadata is harmless is the si
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -40,7 +41,8 @@ class Life:
 
     is_running: bool = False
     epoch: int = NO_BROKER_EPOCH
-    clean_epoch: int = NO_BROKER_EPOCH
+    vouched_epoch: int = NO_BROKER_EPOCH
+    has_crashed: bool = False
     logs: dict[PartitionKey, int] = field(default_factory=dict)
 
 
@@ -68,6 +70,8 @@ class ClusterModel:
         self.fetched: dict[tuple[PartitionKey, NodeId], Fetched] = {}
         self.leaders: dict[PartitionKey, int] = {}
         self.uncleanly: set[PartitionKey] = set()
+        self.exhausted: set[PartitionKey] = set()
+        """Everybody who had all of it has crashed, and need not have flushed it."""
 
     @property
     def image(self) -> Image:
@@ -115,10 +119,11 @@ class ClusterModel:
         topic = self.image.topics[state.name.topic]
         may_lose = len(state.original_replicas) == 1 or self.image.allows_unclean_election(topic)
         if end < committed:
-            if not (may_lose or state.key in self.uncleanly):
+            if not (may_lose or state.key in self.uncleanly | self.exhausted):
                 raise RecordLost(f"{state.name}: {state.leader} has {end} of {committed}")
             self.committed[state.key] = end
         self.uncleanly.discard(state.key)
+        self.exhausted.discard(state.key)
         for node_id in state.isr:
             logs = self.lives[node_id].logs
             logs[state.key] = min(logs.get(state.key, 0), end)
@@ -223,32 +228,60 @@ class ClusterModel:
         node_id = self.random.choice(down)
         life = self.lives[node_id]
         life.is_running = True
-        known = self.image.nodes.get(node_id)
-        is_clean = known is not None and life.clean_epoch == known.epoch
-        outcome = self.driver.register(node_id, previous_epoch=life.clean_epoch)
-        if outcome.error is ErrorCode.NONE:
-            life.epoch, life.clean_epoch = outcome.epoch, NO_BROKER_EPOCH
-            if not is_clean and Safeguard.CLEAN_MARK in self.driver.safeguards:
-                self.look_for(node_id)
-        else:
+        before = self.image
+        known = before.nodes.get(node_id)
+        is_vouched = known is not None and life.vouched_epoch == known.epoch
+        outcome = self.driver.register(
+            node_id, previous_epoch=life.vouched_epoch, has_crashed=life.has_crashed
+        )
+        if outcome.error is not ErrorCode.NONE:
             assert outcome.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+            return
+        if Safeguard.CLEAN_MARK in self.driver.safeguards:
+            if not is_vouched:
+                self.look_for(node_id, self.image.partitions())
+            elif life.has_crashed:
+                self.look_for(node_id, self.not_exhausted(node_id, before))
+        life.epoch, life.vouched_epoch, life.has_crashed = outcome.epoch, NO_BROKER_EPOCH, False
 
-    def look_for(self, node_id: NodeId) -> None:
+    def look_for(self, node_id: NodeId, states: Iterable[PartitionState]) -> None:
         """I15: who came back from a crash is in no ISR and no ELR, but for its only copies."""
-        for state in self.image.partitions():
+        for state in states:
             if node_id in (*state.isr, *state.elr):
                 assert state.original_replicas == (node_id,)
 
+    def not_exhausted(self, node_id: NodeId, before: Image) -> Iterator[PartitionState]:
+        """Where it may have lost what it had not flushed, and others have it."""
+        for state in self.image.partitions():
+            if self.is_flushed_first(state.key):
+                continue
+            was = before.partition(state.key)
+            assert was is not None
+            if {*was.isr, *was.elr} == {node_id}:
+                self.exhausted.add(state.key)
+            else:
+                yield state
+
+    def is_flushed_first(self, key: PartitionKey) -> bool:
+        topic = self.image.topic_by_id(key.topic_id)
+        return topic is not None and self.image.topic_value(topic, "flush.policy") == "ack"
+
     def crash(self) -> None:
-        """The end of each log may be gone."""
+        """The end of each log may be gone: with the directory, or where it was not flushed."""
         node_id = self.random.choice(list(self.lives))
         life = self.lives[node_id]
         if not life.is_running:
             return
-        life.is_running, life.epoch = False, NO_BROKER_EPOCH
-        life.clean_epoch = NO_BROKER_EPOCH  # the mark was taken when the process started
+        is_directory_lost = self.random.random() < 0.5
+        if is_directory_lost:
+            life.vouched_epoch = NO_BROKER_EPOCH
+        elif life.epoch != NO_BROKER_EPOCH:
+            life.vouched_epoch = life.epoch
+        life.is_running, life.epoch, life.has_crashed = False, NO_BROKER_EPOCH, True
         if self.random.random() < 0.5:
-            life.logs = {key: self.random.randint(0, end) for key, end in life.logs.items()}
+            for key, end in life.logs.items():
+                if is_directory_lost or not self.is_flushed_first(key):
+                    life.logs[key] = self.random.randint(0, end)
 
     def bounce(self) -> None:
         """A crash, and back as soon as the session is over."""
@@ -272,7 +305,7 @@ class ClusterModel:
                 break
             self.time_passes()
         if self.serves(node_id):
-            life.clean_epoch = life.epoch
+            life.vouched_epoch, life.has_crashed = life.epoch, False
             life.is_running, life.epoch = False, NO_BROKER_EPOCH
 
     def rarely(self) -> None:
@@ -299,6 +332,7 @@ class ClusterModel:
             replication_factor=self.random.choice([1, 2, 3, 3, 3]),
             configs={
                 "min.insync.replicas": self.random.choice(["1", "2", "2", "3"]),
+                "flush.policy": self.random.choice(["ack", "os"]),
                 "unclean.leader.election.enable": self.random.choice(["false"] * 5 + ["true"]),
             },
         )

@@ -92,6 +92,7 @@ class ControllerDriver:
         *,
         rack: str | None = None,
         previous_epoch: int = NO_BROKER_EPOCH,
+        has_crashed: bool = False,
         incarnation: UUID | None = None,
     ) -> RegistrationOutcome:
         node_id = NodeId(node)
@@ -102,6 +103,7 @@ class ControllerDriver:
             rack=rack,
             incarnation_id=incarnation or UUID(int=self.incarnations),
             previous_epoch=BrokerEpoch(previous_epoch),
+            has_crashed=has_crashed,
         )
         decision = self.controller.register(asked, now_ms=self.now_ms)
         self.commit(decision)

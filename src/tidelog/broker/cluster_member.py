@@ -82,7 +82,7 @@ class ClusterMember:
                 incarnation=incarnation,
                 endpoint=Endpoint(config.host, config.port),
                 rack=config.rack,
-                previous_epoch=last_life.vouched_epoch(config.topic_defaults),
+                previous_epoch=last_life.broker_epoch,
                 ended_cleanly=last_life.ended_cleanly,
             ),
             self.link,

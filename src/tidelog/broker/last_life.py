@@ -8,13 +8,11 @@ down when it is first heard of: nobody who belongs to another cluster is listene
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from tidelog.log.disk import Disk, DiskError
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch
-from tidelog.model.settings import Value
 
 CLEAN_MARK = "clean-shutdown"
 BROKER_EPOCH = "broker-epoch"
@@ -31,13 +29,6 @@ class LastLife:
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     ended_cleanly: bool = False
     cluster_id: str = ""
-
-    def vouched_epoch(self, topic_defaults: Mapping[str, Value]) -> BrokerEpoch:
-        """The epoch to register with: none where a crash may have taken records that counted,
-        because this node does not flush first unless a topic asks for it."""
-        flushes_first = topic_defaults.get("flush.policy", "ack") == "ack"
-        is_vouched = self.ended_cleanly or flushes_first
-        return self.broker_epoch if is_vouched else NO_BROKER_EPOCH
 
 
 def take_last_life(disk: Disk) -> LastLife:

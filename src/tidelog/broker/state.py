@@ -15,6 +15,7 @@ from tidelog.broker.flushing import Flushing
 from tidelog.broker.image_topics import ImageTopics
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.pending import Pending
+from tidelog.broker.refused_batches import RefusedBatches
 from tidelog.broker.replicas import Replicas
 from tidelog.controller.controller import Controller
 from tidelog.controller.decision import Decision
@@ -99,6 +100,7 @@ class BrokerState:
             safeguards=safeguards,
         )
         self.producer_ids = range(0)
+        self.refused_batches = RefusedBatches()
         self.storage_error: str | None = None
         """Why nothing may be written any more. Set once; only a restart clears it."""
         self.advanced: dict[Replica, None] = {}

@@ -67,7 +67,7 @@ def list_groups(
     listed = [group for group in admin.groups() if state is None or state.has(group.state)]
     groups, committed = _described(admin, [group.name for group in listed])
     places = sorted({place: None for offsets in committed.values() for place in offsets})
-    spans = known_offsets(admin, places)
+    spans = known_offsets(admin, admin.topics() if places else [], places)
     rows = [
         (
             group.name,

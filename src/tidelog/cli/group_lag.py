@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tidelog.client import Admin, Connection, Reader
-from tidelog.client.admin import Offsets
+from tidelog.client.admin import Offsets, Topic
 from tidelog.client.group_admin import Group, Member
 from tidelog.model.ids import TopicPartition
 
@@ -21,13 +21,15 @@ ahead, and let the others wait for a second whenever it has enough."""
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """One partition. What nobody knows is None: nothing committed, or the topic is gone."""
+    """One partition. What nobody knows is None: nothing committed, nobody who leads, or the topic
+    is gone (`is_gone`)."""
 
     partition: TopicPartition
     owner: Member | None
     committed: int | None
     span: Offsets | None
     behind_s: float | None = None
+    is_gone: bool = False
 
     @property
     def lag(self) -> int | None:
@@ -54,19 +56,27 @@ def partition_lags(
     """Of each partition that the group has committed or a member owns; lag in records only."""
     owners = {place: member for member in group.members for place in member.partitions}
     places = sorted({**committed, **owners})
-    spans = known_offsets(admin, places)
+    topics = admin.topics() if places else []
+    existing = {place for topic in topics for place in topic.topic_partitions}
+    spans = known_offsets(admin, topics, places)
     return [
-        PartitionLag(place, owners.get(place), committed.get(place), spans.get(place))
+        PartitionLag(
+            place,
+            owners.get(place),
+            committed.get(place),
+            spans.get(place),
+            is_gone=place not in existing,
+        )
         for place in places
     ]
 
 
-def known_offsets(admin: Admin, places: list[TopicPartition]) -> dict[TopicPartition, Offsets]:
-    """Where they begin and end; without those of topics that are gone."""
-    if not places:
-        return {}
-    existing = {place: None for topic in admin.topics() for place in topic.topic_partitions}
-    return admin.offsets(place for place in places if place in existing)
+def known_offsets(
+    admin: Admin, topics: list[Topic], places: list[TopicPartition]
+) -> dict[TopicPartition, Offsets]:
+    """Where they begin and end; without those that are gone, or that nobody leads."""
+    led = {place for topic in topics for place in topic.led_partitions}
+    return admin.offsets(place for place in places if place in led)
 
 
 def total_lag(lags: list[PartitionLag]) -> int:

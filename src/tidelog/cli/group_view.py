@@ -68,7 +68,10 @@ def remarks(group: Group, lags: list[PartitionLag]) -> list[str]:
     uncommitted = places_text(each.partition for each in lags if each.committed is None)
     if uncommitted:
         found.append(f"Nothing committed yet, so not counted: {uncommitted}.")
-    gone = places_text(each.partition for each in lags if each.span is None)
+    unled = places_text(each.partition for each in lags if each.span is None and not each.is_gone)
+    if unled:
+        found.append(f"Led by nobody, so not counted: {unled}. See `tidelog cluster status`.")
+    gone = places_text(each.partition for each in lags if each.is_gone)
     if gone:
         found.append(f"No longer there: {gone}.")
     return found

@@ -13,7 +13,7 @@ from tidelog.cli.failure import CommandFailed
 from tidelog.cli.names import topic_setting_names, topic_setting_pairs
 from tidelog.cli.options import AsJson, Bootstrap, TopicName, pairs
 from tidelog.cli.output import add_rows, emit_json, people, plural, table
-from tidelog.cli.topic_view import as_document, show_topic
+from tidelog.cli.topic_view import as_document, count_records, show_topic
 from tidelog.client import Admin, Connection
 from tidelog.client.admin import BROKER_DEFAULT
 from tidelog.client.cluster_admin import ClusterAdmin
@@ -90,13 +90,13 @@ def list_topics(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
     """List all topics."""
     admin = Admin(Connection(bootstrap))
     topics = admin.topics()
-    offsets = admin.offsets(partition for topic in topics for partition in topic.topic_partitions)
+    offsets = admin.offsets(partition for topic in topics for partition in topic.led_partitions)
     rows = [
         (
             topic.name,
             len(topic.partitions),
             topic.replication_factor,
-            sum(offsets[partition].records for partition in topic.topic_partitions),
+            count_records(topic, offsets),
         )
         for topic in topics
     ]
@@ -120,7 +120,7 @@ def describe(
     """
     admin = Admin(Connection(bootstrap))
     found = admin.topic(topic)
-    offsets = admin.offsets(found.topic_partitions)
+    offsets = admin.offsets(found.led_partitions)
     sizes = admin.sizes(found)
     settings = admin.settings(topic)
     numbers = [partition.number for partition in found.partitions]
@@ -213,9 +213,9 @@ def delete(
     admin = Admin(Connection(bootstrap))
     found = admin.topic(topic)
     if not yes and sys.stdin.isatty():
-        offsets = admin.offsets(found.topic_partitions)
-        count = sum(span.records for span in offsets.values())
-        if not typer.confirm(f"Delete topic {topic} and its {plural(count, 'record')}?"):
+        count = count_records(found, admin.offsets(found.led_partitions))
+        records = "records" if count is None else plural(count, "record")
+        if not typer.confirm(f"Delete topic {topic} and its {records}?"):
             people().print("nothing deleted")
             raise typer.Exit(1)
     admin.delete_topic(topic)

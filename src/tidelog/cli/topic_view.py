@@ -18,18 +18,30 @@ Lags = Mapping[int, Mapping[TopicPartition, int]]
 """By node: what each of its copies lacks. A node that is not there has no row."""
 
 
+def count_records(topic: Topic, offsets: Spans) -> int | None:
+    """None if nobody leads one of its partitions, and so nobody knows."""
+    if len(topic.led_partitions) < len(topic.partitions):
+        return None
+    return sum(offsets[place].records for place in topic.topic_partitions)
+
+
 def show_topic(
     topic: Topic, offsets: Spans, *, sizes: Sizes, lags: Lags, settings: Mapping[str, TopicSetting]
 ) -> None:
     """A line that says it all, the partitions, the settings."""
     console = people()
-    records = sum(span.records for span in offsets.values())
-    parts = [plural(len(topic.partitions), "partition"), plural(records, "record")]
+    parts = [plural(len(topic.partitions), "partition")]
+    records = count_records(topic, offsets)
+    if records is not None:
+        parts.append(plural(records, "record"))
     if sizes:
         parts.append(size_text(sum(sizes.values())))
     if topic.replication_factor > 1:
         parts.append(f"{topic.replication_factor} copies of each")
     console.print(f"{topic.name}: {', '.join(parts)}")
+    unled = len(topic.partitions) - len(topic.led_partitions)
+    if unled:
+        console.print(f"{plural(unled, 'partition')} led by nobody: see `tidelog cluster status`")
     console.print()
     has_copies = topic.replication_factor > 1
     copies = ["~Replicas", "~In sync", "~Behind"] if has_copies else []
@@ -37,10 +49,9 @@ def show_topic(
     rows = (
         (
             partition.number,
-            partition.leader if partition.leader >= 0 else "none",
+            partition.leader if partition.is_led else "none",
             *(_copies(place, partition, lags) if has_copies else ()),
-            *offsets[place],
-            offsets[place].records,
+            *_span(offsets.get(place)),
             size_text(sizes[place]) if place in sizes else None,
         )
         for place, partition in _placed(topic)
@@ -80,15 +91,19 @@ def as_document(
                     str(node_id): lag
                     for node_id, lag in _lag_of_each(place, partition, lags).items()
                 },
-                "start_offset": offsets[place].start,
-                "end_offset": offsets[place].end,
-                "records": offsets[place].records,
+                **dict(zip(("start_offset", "end_offset", "records"), span, strict=True)),
                 "size_bytes": sizes.get(place),
             }
             for place, partition in _placed(topic)
+            for span in (_span(offsets.get(place)),)
         ],
         "settings": setting_rows(settings),
     }
+
+
+def _span(span: Offsets | None) -> tuple[int | None, int | None, int | None]:
+    """Its start, its end, and its records: unknown while nobody leads."""
+    return (None, None, None) if span is None else (span.start, span.end, span.records)
 
 
 def _listed(node_ids: tuple[int, ...]) -> str:

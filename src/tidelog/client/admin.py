@@ -52,6 +52,10 @@ class Partition:
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
 
+    @property
+    def is_led(self) -> bool:
+        return self.leader >= 0
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -67,6 +71,11 @@ class Topic:
     @property
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, partition.number) for partition in self.partitions]
+
+    @property
+    def led_partitions(self) -> list[TopicPartition]:
+        """Without those that nobody leads at the moment, of which nothing can be asked."""
+        return [TopicPartition(self.name, each.number) for each in self.partitions if each.is_led]
 
     def chosen(self, partition: int | None) -> list[TopicPartition]:
         """That partition, or all of them; a `ClientError` if the topic has no such partition."""

@@ -14,6 +14,7 @@ _NOBODY_ANSWERS = (
 )
 _NOT_ACKNOWLEDGED = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _NO_SUCH_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_NOBODY_LEADS = (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE)
 _ABOUT_A_GROUP = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -105,6 +106,11 @@ def explained(
         return no_broker(bootstrap)
     if code in _NO_SUCH_TOPIC:
         return no_topic(topic)
+    if code in _NOBODY_LEADS and topic:
+        return ClientError(
+            f"nobody leads topic {topic!r}, or a part of it, at the moment: "
+            f"see `tidelog topic describe {topic}`"
+        )
     if code in _NOT_ACKNOWLEDGED:
         return NotAcknowledged(
             f"the broker at {bootstrap} did not acknowledge a record in time: it may or may not "

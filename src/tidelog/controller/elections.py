@@ -23,6 +23,14 @@ from tidelog.model.ids import NO_LEADER, NodeId
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 
+class Loss(Enum):
+    """What a node may have lost of a partition."""
+
+    NOTHING = auto()
+    UNFLUSHED = auto()  # in a crash, as `flush.policy=os` allows: what was written last
+    ANYTHING = auto()  # its directory is another one, or damaged
+
+
 class Election(Enum):
     """How far an election may go."""
 
@@ -86,12 +94,17 @@ class PartitionChange:
         self.election = Election.CLEAN
         self.must_bump_epoch = False
 
-    def remove(self, node_id: NodeId, *, may_have_lost_data: bool) -> None:
-        """The node is out of sync; if it may have lost data, it is not eligible either. The only
-        replica there is stays eligible whatever happened: waiting would bring nobody better."""
-        if may_have_lost_data and not self.has_only(node_id):
+    def remove(self, node_id: NodeId, loss: Loss) -> None:
+        """The node is out of sync; if it may have lost data, it is not eligible either. Where
+        waiting would bring nobody better, it stays so: the only replica there is, whatever
+        happened; and after crashes of all who had everything, the last of them."""
+        is_best = self.has_only(node_id) or (loss is Loss.UNFLUSHED and self._is_last(node_id))
+        if loss is not Loss.NOTHING and not is_best:
             self._lost.append(node_id)
         self.isr = [each for each in self.isr if each != node_id]
+
+    def _is_last(self, node_id: NodeId) -> bool:
+        return all(each == node_id for each in (*self.isr, *self.elr))
 
     def has_only(self, node_id: NodeId) -> bool:
         """Whether no other replica ever had a record: those that are just being added have not."""

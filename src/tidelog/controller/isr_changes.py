@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelog.controller.decision import Decision
-from tidelog.controller.elections import PartitionChange
+from tidelog.controller.elections import Loss, PartitionChange
 from tidelog.controller.node_changes import usual_election
 from tidelog.controller.registry import check_broker_epoch
 from tidelog.metadata.image import Image, PartitionState
@@ -103,7 +103,7 @@ def _decide_one(
     change.election = usual_election(image, state)
     change.isr = [member.node_id for member in asked.isr]
     if node_id not in change.isr:
-        change.remove(node_id, may_have_lost_data=True)
+        change.remove(node_id, Loss.ANYTHING)
     record = change.record()
     if record is None:
         return IsrOutcome(asked.key, state=state)

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tidelog.controller.elections import Election, PartitionChange
+from tidelog.controller.elections import Election, Loss, PartitionChange
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.metadata.records import MetadataRecord, NodeChangeRecord
 from tidelog.model.ids import NO_LEADER, NodeId
 from tidelog.model.safeguards import Safeguard
 
-Losses = Callable[[PartitionState], bool]
-"""Whether a node may have lost records of a partition."""
+Losses = Callable[[PartitionState], Loss]
+"""What a node may have lost of each partition."""
 
 
-def nothing_lost(state: PartitionState) -> bool:
-    return False
+def nothing_lost(state: PartitionState) -> Loss:
+    return Loss.NOTHING
 
 
-def all_lost(state: PartitionState) -> bool:
-    return True
+def all_lost(state: PartitionState) -> Loss:
+    return Loss.ANYTHING
 
 
 def plan_departure(
@@ -32,12 +32,12 @@ def plan_departure(
     """The node leaves every ISR, and others lead what it led; where it may have lost data, it is
     not eligible either."""
     for state in image.partitions():
-        may_have_lost_data = losses(state)
-        concerns = node_id in state.isr or (may_have_lost_data and node_id in state.elr)
-        if concerns:
+        loss = losses(state)
+        is_eligible = loss is not Loss.NOTHING and node_id in state.elr
+        if node_id in state.isr or is_eligible:
             change = PartitionChange(image, state, safeguards=safeguards)
             change.election = usual_election(image, state)
-            change.remove(node_id, may_have_lost_data=may_have_lost_data)
+            change.remove(node_id, loss)
             yield from _made(change)
 
 

@@ -6,8 +6,9 @@ on this directory. If it was not let in under a later one, it stays eligible whe
 clean stop everywhere, after a crash (`has_crashed`) where records count only once they are flushed,
 since a crash takes nothing that counted. Otherwise it may have lost records (a wiped or an old
 directory, records that counted unflushed), and is removed from the ISR and ELR until it has fetched
-again; only where it is the one replica there is, it goes on, because nobody else will ever have
-more.
+again. Only where nobody else will ever have more it stays eligible: where it is the one replica
+there is, and, if it is a crash that may have cost something, where all others that had everything
+have crashed before it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidelog.controller.decision import Decision
-from tidelog.controller.elections import PartitionChange
+from tidelog.controller.elections import Loss, PartitionChange
 from tidelog.controller.node_changes import (
     Losses,
     all_lost,
@@ -182,11 +183,12 @@ def _losses(
     if not asked.has_crashed or Safeguard.CLEAN_MARK not in safeguards:
         return nothing_lost
 
-    def was_unflushed(state: PartitionState) -> bool:
+    def what_was_unflushed(state: PartitionState) -> Loss:
         topic = image.topics[state.name.topic]
-        return image.topic_value(topic, FLUSH_POLICY) != FLUSHED_FIRST
+        flushes_first = image.topic_value(topic, FLUSH_POLICY) == FLUSHED_FIRST
+        return Loss.NOTHING if flushes_first else Loss.UNFLUSHED
 
-    return was_unflushed
+    return what_was_unflushed
 
 
 def _plan_crashed(
@@ -200,7 +202,7 @@ def _plan_crashed(
         if change.has_only(node_id):
             change.must_bump_epoch = True
         else:
-            change.remove(node_id, may_have_lost_data=True)
+            change.remove(node_id, Loss.ANYTHING)
         record = change.record()
         if record is not None:
             records.append(record)

@@ -23,9 +23,11 @@ def lag(
     partition: int = 0,
     owner: Member | None = None,
     behind_s: float | None = None,
+    is_gone: bool = False,
 ) -> PartitionLag:
     place = TopicPartition("orders", partition)
-    return PartitionLag(place, owner, committed, Offsets(*span) if span else None, behind_s)
+    known = Offsets(*span) if span else None
+    return PartitionLag(place, owner, committed, known, behind_s, is_gone)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,8 @@ def test_the_headline_says_it_all() -> None:
         ([], "committed nothing and owns nothing"),
         ([lag(25, (0, 20))], "Committed beyond the end: orders:0."),
         ([lag(5, (10, 20))], "deleted by retention: orders:0."),
-        ([lag(5, None)], "No longer there: orders:0."),
+        ([lag(5, None)], "Led by nobody, so not counted: orders:0."),
+        ([lag(5, None, is_gone=True)], "No longer there: orders:0."),
         ([lag(None, (0, 20), partition=3)], "Nothing committed yet, so not counted: orders:3."),
     ],
 )

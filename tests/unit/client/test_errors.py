@@ -38,6 +38,11 @@ from tidelog.client.errors import (
             "topic 'orders' exists already: see `tidelog topic describe orders`",
         ),
         (
+            KafkaError._NOENT,
+            "nobody leads topic 'orders', or a part of it, at the moment: "
+            "see `tidelog topic describe orders`",
+        ),
+        (
             KafkaError.INVALID_PARTITIONS,
             "topic 'orders': the number of partitions is invalid (INVALID_PARTITIONS)",
         ),

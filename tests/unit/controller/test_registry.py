@@ -140,6 +140,40 @@ def test_the_last_replica_is_not_elected_after_a_crash(driver: ControllerDriver)
     assert (state.leader, state.elr, state.last_known_elr) == (NO_LEADER, (), (ONE,))
 
 
+def test_a_crash_costs_nothing_that_was_flushed_first(driver: ControllerDriver) -> None:
+    driver.create(replicas=((1, 2),), min_insync_replicas="2")
+    epoch = die(driver, 1)
+    driver.register(1, previous_epoch=epoch, has_crashed=True)
+    assert driver.state().elr == (ONE,)
+
+
+def test_a_crash_may_cost_what_was_not(driver: ControllerDriver) -> None:
+    driver.create(replicas=((1, 2),), min_insync_replicas="2", flush_policy="os")
+    epoch = die(driver, 1)
+    driver.register(1, previous_epoch=epoch, has_crashed=True)
+    state = driver.state()
+    assert (state.isr, state.elr, state.last_known_elr) == ((TWO,), (), (ONE,))
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known directory", "another directory"])
+def test_after_crashes_of_all_the_last_of_them_leads(
+    driver: ControllerDriver, is_known: bool
+) -> None:
+    driver.create(replicas=((1, 2, 3),), min_insync_replicas="2", flush_policy="os")
+    driver.advance(SESSION_MS)
+    lives = [driver.epochs[node] for node in (ONE, TWO, THREE)]
+    for node, epoch in zip((3, 1, 2), (lives[2], lives[0], lives[1]), strict=True):
+        is_vouched = is_known or node != 2
+        previous = epoch if is_vouched else NO_BROKER_EPOCH
+        driver.register(node, previous_epoch=previous, has_crashed=True)
+    assert driver.state().elr == ((TWO,) if is_known else ())
+    for node in (1, 3, 2):
+        assert driver.state().leader == NO_LEADER
+        driver.beat(node)
+    state = driver.state()
+    assert (state.leader, state.isr) == ((TWO, (TWO,)) if is_known else (NO_LEADER, ()))
+
+
 def test_the_only_replica_goes_on_leading_after_a_crash(driver: ControllerDriver) -> None:
     driver.create(replicas=((1,),))
     die(driver, 1)

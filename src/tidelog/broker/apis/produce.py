@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
 from tidelog.broker.pending import Wait
+from tidelog.broker.refused_batches import Refused
 from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Offset, TopicId
+from tidelog.model.ids import NO_PRODUCER, Offset, TopicId
 from tidelog.partition.leader import Leader
 from tidelog.partition.replica import Replica
 from tidelog.wire.batch import MAGIC, read_header
@@ -138,12 +139,21 @@ class _Production:
     ) -> PartitionProduceResponse:
         answer = PartitionProduceResponse(index=data.index, base_offset=-1)
         topic_id = TopicId(topic.topic_id)
-        replica = self._state.replicas.find(topic.name, data.index, topic_id=topic_id)
+        state, refused = self._state, self._state.refused_batches
+        replica = state.replicas.find(topic.name, data.index, topic_id=topic_id)
         if isinstance(replica, ErrorCode):
+            batch = self._to_be_sent_again(data, replica)
+            if batch is not None:
+                refused.note((topic.name, topic_id, data.index), batch)
             return self._send_away(topic, answer, replica)
+        if refused:
+            for earlier in refused.take((topic.name, topic_id, data.index)):
+                replica.log.producers.owe(*earlier)
         answer = self._append_to(replica, topic, data, answer)
         if answer.error_code.is_retriable:
-            self._owe(replica, data, answer.error_code)
+            batch = self._to_be_sent_again(data, answer.error_code)
+            if batch is not None:
+                replica.log.producers.owe(*batch)
         return answer
 
     def _append_to(
@@ -163,16 +173,16 @@ class _Production:
             return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
         return self._append(replica, replica.leader, data.records, answer)
 
-    def _owe(self, replica: Replica, data: PartitionProduceData, error: ErrorCode) -> None:
-        """It will be sent again; what its producer has sent since must not come before it."""
+    def _to_be_sent_again(self, data: PartitionProduceData, error: ErrorCode) -> Refused | None:
+        """What its producer has sent since must not come before it."""
         if not isinstance(data.records, memoryview):
-            return
+            return None
         try:
             header = read_header(data.records)
         except DecodeError:
-            return
-        if header.magic == MAGIC:
-            replica.log.producers.owe(header, self._now.wall_ms, error)
+            return None
+        is_counted = header.magic == MAGIC and header.producer_id != NO_PRODUCER
+        return Refused(header, self._now.wall_ms, error) if is_counted else None
 
     def _send_away(
         self, topic: TopicProduceData, answer: PartitionProduceResponse, error: ErrorCode

@@ -3,9 +3,9 @@ with flipped bits. And when it may: a promise to keep what was acknowledged need
 
 The rule, looked at in the moment before the node starts again, and for one node at a time:
 
-- So many of the other nodes that they are a majority without it run, agree on the metadata's epoch
-  and leader, and have all of it durably; and the node knows of no later epoch. A voter that forgets
-  its log or its vote counts twice otherwise, and no quorum survives that.
+- The other nodes that run agree on the metadata's epoch and leader, and have all of it durably; so
+  many of them vote that they are a majority without it; and the node knows of no later epoch. A
+  voter that forgets its log or its vote counts twice otherwise, and no quorum survives that.
 - Of every partition the node has, another member of the ISR runs and has all that was committed.
 - Where one member in sync is enough (`min.insync.replicas=1`), the cluster has noticed that the
   node is down: it is not in the ISR. Else it might outlast the other one there, and nobody can tell
@@ -79,7 +79,7 @@ class Directories:
         """Do what is to be done, if it may be; whether it is settled."""
         kind = self._fates[host.node_id]
         others = self._others(host)
-        if 2 * len(others) <= len(self._cluster.hosts) or not self._is_quorum_whole(others):
+        if not others or not self._is_quorum_whole(others):
             return False
         if VoteFile(host.disk, METADATA).load().epoch > quorum_of(others[0]).epoch:
             return False
@@ -116,6 +116,10 @@ class Directories:
 
     def _is_quorum_whole(self, nodes: list[Node]) -> bool:
         journals = [quorum_of(node) for node in nodes]
+        voters = [n for n in self._cluster.hosts if journals[0].voter_endpoint(n) is not None]
+        voting = [node for node in nodes if node.state.config.node_id in voters]
+        if 2 * len(voting) <= len(voters):
+            return False
         ends = {journal.log.log_end_offset for journal in journals}
         ends |= {journal.log.flushed_offset for journal in journals}
         ends |= {journal.committed_offset for journal in journals}
