@@ -17,7 +17,7 @@ OF_A_CLUSTER = [
 LIKELY = {
     Safeguard.BROKER_EPOCH: 143,
     Safeguard.ELIGIBLE_LEADERS: 7,
-    Safeguard.TRUNCATE_BY_EPOCH: 1,
+    Safeguard.TRUNCATE_BY_EPOCH: 4,
     Safeguard.FETCH_IN_EPOCH: 26,
     Safeguard.MAXIMAL_ISR: 8,
     Safeguard.EPOCH_IN_FETCH: 2,

@@ -66,6 +66,8 @@ class HostOptions:
     safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
     make_node: NodeFactory = Node
     validate_every: int = 1
+    has_battery: bool = False
+    """The machine never loses power: at the worst the process dies."""
     flush_ms: tuple[float, float] = (0.2, 2.0)
 
 
@@ -194,6 +196,8 @@ class Host:
 
     def crash(self, kind: CrashKind) -> None:
         """The process is killed, or the machine loses power: also while no node runs on it."""
+        if self._options.has_battery:
+            kind = "kill"
         for watcher in self.on_death:
             watcher(kind)
         if self.life is not None:

@@ -171,6 +171,10 @@ class Story:
         self.history.add(0, "info", "retained", tp=TP, value=[kind, value])
         return self
 
+    def delete_records(self, before: int) -> Story:
+        self.history.add(0, "info", "delete_records", tp=TP, value=before)
+        return self
+
     def find_start(self, start: int) -> Story:
         self.history.add(63, "invoke", "find_start", tp=TP)
         self.history.add(63, "ok", "find_start", tp=TP, value=start)
@@ -196,8 +200,14 @@ class Story:
         self.history.add(67, "ok", "describe", tp=TP, group="configs", value=number)
         return self
 
-    def cleaned(self, *, is_compacted: bool = True, forgets_tombstones: bool = False) -> Story:
-        value = [is_compacted, forgets_tombstones, not is_compacted]
+    def cleaned(
+        self,
+        *,
+        is_compacted: bool = True,
+        forgets_tombstones: bool = False,
+        is_replicated: bool = False,
+    ) -> Story:
+        value = [is_compacted, forgets_tombstones, not is_compacted, is_replicated]
         self.history.add(0, "info", "cleaned", tp=TP, value=value)
         return self
 

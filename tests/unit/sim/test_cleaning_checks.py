@@ -60,6 +60,13 @@ def test_a_record_that_moves_to_another_offset_is_found() -> None:
     assert "C22" in table().scan(0, 5, moved).broken()
 
 
+def test_in_a_cluster_whoever_serves_a_page_tells_only_of_itself() -> None:
+    story = Story().cleaned(is_compacted=False, is_replicated=True).put(1, 10, 0).put(2, 11, 1)
+    story.delete_records(1).scan(0, 2, [(0, 1, 10, 0), (1, 2, 11, 0)])
+    assert story.find_start(1).broken() == []
+    assert story.find_start(0).broken() == ["C21"]
+
+
 def test_a_record_that_nobody_wrote_is_found() -> None:
     assert table().scan(0, 6, [*ALL[2:], (5, 4, 99, 0)]).broken() == ["C22"]
 

@@ -118,6 +118,17 @@ def test_a_node_is_made_anew_for_each_life() -> None:
     assert made[0] is not made[1]
 
 
+def test_a_machine_with_a_battery_loses_processes_only() -> None:
+    config = NodeConfig(node_id=NodeId(1), host="localhost", port=9092)
+    host = Cluster(7, HostOptions(config=config, has_battery=True)).host
+    assert host.start()
+    file = host.disk.open("unsynced", create=True)
+    file.write(0, [b"data"])
+    for _ in range(20):
+        host.crash("power")
+    assert host.disk.open("unsynced").size() == 4
+
+
 def test_streams_of_luck_are_apart() -> None:
     one, other = Cluster.stream_of(1, "network"), Cluster.stream_of(1, "disk")
     assert one.random() != other.random()

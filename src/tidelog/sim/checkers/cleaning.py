@@ -85,11 +85,20 @@ def _tables(entries: Sequence[Entry]) -> list[_Table]:
         if invocation.f == "put":
             _add_put(table, operation)
         elif completion is not None and operation.is_ok:
-            start = completion.value if invocation.f == "find_start" else completion.value[0]
-            table.starts.append((invocation.i, completion.i, start))
-            if invocation.f == "scan":
-                table.pages.append(operation)
+            _add_look(table, operation, completion)
     return list(tables.values())
+
+
+def _add_look(table: _Table, operation: Operation, completion: Entry) -> None:
+    """In a cluster a page tells where the log of the node that served it starts, which may be one
+    that leads no more; only who asks for the start is told the partition's."""
+    invoked, ended = operation.invocation.i, completion.i
+    if operation.invocation.f == "find_start":
+        table.starts.append((invoked, ended, completion.value))
+        return
+    table.pages.append(operation)
+    if table.promised is None:
+        table.starts.append((invoked, ended, completion.value[0]))
 
 
 def _add_put(table: _Table, operation: Operation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
@@ -46,6 +46,9 @@ QUORUM_FAULTS = (*PLOTS, *DISK_LOSSES)
 ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "session over")
 """Where the cluster agrees by one."""
 
+SPARED_BY_HASTE = (*LOSING, "fsync errors")
+"""What may cost records that were never flushed."""
+
 _FIRST_PORT = 9092
 _FEW = 3
 _PLOT_MS = 1_000.0
@@ -85,6 +88,11 @@ class Plan:
         """Where directories are lost, nobody may decide that one copy is enough while the one in
         sync is such a node, and the cluster has not noticed."""
         return 2 if any(kind in LOSING for kind in self.faults) else 1
+
+    @property
+    def is_hasty(self) -> bool:
+        """Nothing is flushed before it counts."""
+        return self.nodes[0].topic_defaults.get("flush.policy") == "os"
 
 
 def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quorum") -> Plan:
@@ -129,6 +137,19 @@ def draw_plan(random: Random, *, size: int | None = None, consensus: str = "quor
         pause_ms=random.choice((15.0, 40.0)),
         flush_ms=random.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 30.0))),
     )
+
+
+def in_haste(plan: Plan) -> Plan:
+    """The same under `flush.policy=os`, where only the death of processes is promised to cost
+    nothing. As it was if that leaves no faults."""
+    faults = tuple(kind for kind in plan.faults if kind not in SPARED_BY_HASTE)
+    if not faults:
+        return plan
+    nodes = tuple(
+        replace(node, topic_defaults={**node.topic_defaults, "flush.policy": "os"})
+        for node in plan.nodes
+    )
+    return replace(plan, nodes=nodes, faults=faults)
 
 
 def _draw_cleaned_topic(random: Random, min_insync: int) -> tuple[tuple[str, str], ...]:

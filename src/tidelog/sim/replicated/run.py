@@ -28,7 +28,7 @@ from tidelog.sim.replicated.clients import (
     LeaderClient,
 )
 from tidelog.sim.replicated.committing import Register, committer
-from tidelog.sim.replicated.configuration import Plan, draw_plan
+from tidelog.sim.replicated.configuration import Plan, draw_plan, in_haste
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.nemesis import Nemesis
 from tidelog.sim.replicated.owning import owner
@@ -55,6 +55,7 @@ HEAL_MS = 60_000.0
 GROUP = "register"
 READERS, FOLLOWERS = "readers", "followers"
 _RETRY_MS = 30.0
+_HASTY_SHARE = 0.15
 
 
 class ClusterRun:
@@ -63,7 +64,9 @@ class ClusterRun:
     def __init__(self, seed: int, options: RunOptions) -> None:
         safeguards = ALL_SAFEGUARDS - ({options.ablate} if options.ablate else set())
         draw = Cluster.stream_of(seed, "plan")
-        self.plan: Plan = draw_plan(draw, size=options.nodes or None, consensus=options.consensus)
+        plan = draw_plan(draw, size=options.nodes or None, consensus=options.consensus)
+        is_hasty = Cluster.stream_of(seed, "haste").random() < _HASTY_SHARE
+        self.plan: Plan = in_haste(plan) if is_hasty else plan
         self.cluster = Cluster(
             seed,
             *(
@@ -72,6 +75,7 @@ class ClusterRun:
                     safeguards=safeguards,
                     make_node=options.make_node,
                     validate_every=options.validate_every,
+                    has_battery=self.plan.is_hasty,
                     flush_ms=self.plan.flush_ms,
                 )
                 for config in self.plan.nodes
@@ -81,7 +85,7 @@ class ClusterRun:
         world.make_client = self._make_client
         world.coordinators_may_say = COORDINATOR_EXCUSES
         world.leaders_may_say = LEADER_EXCUSES
-        self.invariants = Invariants(self.cluster)
+        self.invariants = Invariants(self.cluster, is_flushed_first=not self.plan.is_hasty)
         self.nemesis = Nemesis(self.cluster, self.plan, self.invariants)
 
     def run(self) -> None:
@@ -332,6 +336,7 @@ def _counters(run: ClusterRun) -> Counter[str]:
         counters[f"struck: {kind}"] += count
     for kind, count in cluster.world.counted.items():
         counters[f"answer: {kind}"] += count
+    counters["hasty clusters"] = int(run.plan.is_hasty)
     counters["history entries"] = len(cluster.history.entries)
     counters["acknowledged"] = sum(
         entry.type == "ok" and entry.f == "send" for entry in cluster.history.entries
