@@ -173,12 +173,13 @@ class Plots:
         self._cluster.network.mend(way)
 
     def _lose_now(self, host: Host, kind: str) -> Script[None]:
-        """As soon as it may be, and not by the one who starts nodes."""
-        self._directories.condemn(host, kind)
+        """As soon as it may be, and not by the one who starts nodes; somebody else might."""
+        directories = self._directories
+        directories.condemn(host, kind)
         yield from self._await(
-            lambda: not self._directories.is_condemned(host) or self._directories.strike(host)
+            lambda: host.is_up or not directories.is_condemned(host) or directories.strike(host)
         )
-        self._directories.pardon(host)
+        directories.pardon(host)
         self._release(host)
 
     def _is_asked_for(self, leader: Host, late: Host, state: PartitionState) -> Script[bool]:
