@@ -8,13 +8,13 @@ The rule, looked at in the moment before the node starts again, and for one node
   voter that forgets its log or its vote counts twice otherwise, and no quorum survives that.
 - Of every partition the node has, another member of the ISR runs and has all that was committed.
 - Where one member in sync is enough (`min.insync.replicas=1`), the cluster has noticed that the
-  node is down: it is not in the ISR. Else it might outlast the other one there, and nobody can tell
-  that it is the wrong one of the two.
+  node is down: it is not in the ISR, and no leader is asking that it be. Else it might outlast the
+  other one there, and nobody can tell that it is the wrong one of the two.
 
 Elsewhere whether the cluster has noticed is left open: the node may come back wiped within its
 session, while it still counts as a member in sync. Bits are flipped only where the cluster has
-noticed, and somebody reads them as soon as the log is open (`_scrub`), so that nobody who may be
-elected has damage that it does not know of: the node must mend what it has found.
+noticed, and somebody reads them in every life as soon as the log is open (`_scrub`), so that nobody
+who may be elected has damage that it does not know of: the node must mend what it has found.
 
 An old copy is of an earlier life. One of the same life can't be told from a directory that lost
 nothing (the broker epoch in it is the newest), neither here nor in Kafka.
@@ -54,7 +54,8 @@ class Directories:
         self._random = random
         self._fates: dict[NodeId, str] = {}
         self._copies: dict[NodeId, DirectoryImage] = {}
-        self._flipped: dict[NodeId, list[tuple[PartitionKey, Offset]]] = {}
+        self._flipped: dict[NodeId, dict[tuple[PartitionKey, Offset], int]] = {}
+        """By node: where, and in which life somebody last read it."""
         self.counted: Counter[str] = Counter()
         for host in cluster.hosts.values():
             host.on_step.append(partial(self._scrub, host))
@@ -87,7 +88,11 @@ class Directories:
         states = [state for state in image.partitions() if host.node_id in state.replicas]
         if not all(self._has_another(state, others) for state in states):
             return False
-        if any(image.min_isr(state) < 2 and _relies_on(host.node_id, state) for state in states):
+        if any(
+            image.min_isr(state) < 2
+            and (_relies_on(host.node_id, state) or _is_asked_for(host.node_id, state, others))
+            for state in states
+        ):
             return False
         if kind != DAMAGED:
             self._flipped.pop(host.node_id, None)
@@ -155,28 +160,32 @@ class Directories:
                 if planted is not None:
                     self.counted["bit flipped"] += 1
                     found_at = (state.key, Offset(planted.first_offset))
-                    self._flipped.setdefault(host.node_id, []).append(found_at)
+                    self._flipped.setdefault(host.node_id, {})[found_at] = 0
                     self._cluster.trace.say("damage", f"{planted.path} at {planted.position}")
         return True
 
     def _scrub(self, host: Host, life: Life) -> None:
         """Read what was flipped, as soon as the node has opened it."""
-        if host.node_id not in self._flipped:
+        flipped = self._flipped.get(host.node_id)
+        if flipped is None:
             return
-        opened = life.node.state.replicas.by_key
-        left: list[tuple[PartitionKey, Offset]] = []
-        for key, offset in self._flipped.pop(host.node_id):
-            replica = opened.get(key)
-            if replica is None:
-                left.append((key, offset))
+        for (key, offset), number in flipped.items():
+            replica = life.node.state.replicas.by_key.get(key)
+            if replica is None or number == life.number:
                 continue
+            flipped[key, offset] = life.number
             log = replica.log
             if log.log_start_offset <= offset < log.log_end_offset:
                 end = log.log_end_offset
                 log.read(offset, max_bytes=1, limit_offset=end, at_least_one=True)
                 host.reports += replica.take_reports()
-        if left:
-            self._flipped[host.node_id] = left
+
+
+def _is_asked_for(node_id: NodeId, state: PartitionState, others: list[Node]) -> bool:
+    """The leader has asked that the node be in sync, and has not been answered."""
+    held = (node.state.replicas.by_key.get(state.key) for node in others)
+    leaders = [replica.leader for replica in held if replica is not None]
+    return any(leader is not None and node_id in leader.isr.maximal for leader in leaders)
 
 
 def _relies_on(node_id: NodeId, state: PartitionState) -> bool:

@@ -113,10 +113,12 @@ class Invariants:
             facts.true_watermark = watermark
 
     def _check_durable(self, replica: Replica, watermark: Offset) -> None:
-        """I17: what is committed has survived a flush on every member of the in-sync set."""
+        """I17: what is committed has survived a flush on every member of the in-sync set. Whoever
+        was taken out, and the leader has not heard of it, may have thrown its copy away."""
+        newest = self.image.partition(replica.key)
         for member in replica.state.isr:
             host = self._cluster.hosts[member]
-            if host.life is None:
+            if host.life is None or (newest is not None and member not in newest.isr):
                 continue
             held = host.life.node.state.replicas.by_key.get(replica.key)
             if held is not None and held.log.flushed_offset < watermark:
@@ -195,8 +197,9 @@ class Invariants:
 
     def meet_damage(self) -> None:
         """Read everything everywhere: what nobody has read yet may be damaged, and nobody know."""
-        for replica, _ in self._replicas():
+        for replica, node_id in self._replicas():
             _bytes_of(replica.log)
+            self._cluster.hosts[node_id].reports += replica.take_reports()
 
     def check_convergence(self) -> list[Finding]:
         """I18: all replicas of a partition hold the same bytes (I5 at rest), but for logs that
