@@ -8,8 +8,8 @@ The rule, looked at in the moment before the node starts again, and for one node
   voter that forgets its log or its vote counts twice otherwise, and no quorum survives that.
 - Of every partition the node has, another member of the ISR runs and has all that was committed.
 - Where one member in sync is enough (`min.insync.replicas=1`), the cluster has noticed that the
-  node is down: it is not in the ISR, and no leader is asking that it be. Else it might outlast the
-  other one there, and nobody can tell that it is the wrong one of the two.
+  node is down: it is fenced, and not in the ISR. Else it might outlast the other one there, and
+  nobody can tell that it is the wrong one of the two.
 
 Elsewhere whether the cluster has noticed is left open: the node may come back wiped within its
 session, while it still counts as a member in sync. Bits are flipped only where the cluster has
@@ -88,9 +88,9 @@ class Directories:
         states = [state for state in image.partitions() if host.node_id in state.replicas]
         if not all(self._has_another(state, others) for state in states):
             return False
+        is_unnoticed = image.is_usable(host.node_id)
         if any(
-            image.min_isr(state) < 2
-            and (_relies_on(host.node_id, state) or _is_asked_for(host.node_id, state, others))
+            image.min_isr(state) < 2 and (is_unnoticed or _relies_on(host.node_id, state))
             for state in states
         ):
             return False
@@ -179,13 +179,6 @@ class Directories:
                 end = log.log_end_offset
                 log.read(offset, max_bytes=1, limit_offset=end, at_least_one=True)
                 host.reports += replica.take_reports()
-
-
-def _is_asked_for(node_id: NodeId, state: PartitionState, others: list[Node]) -> bool:
-    """The leader has asked that the node be in sync, and has not been answered."""
-    held = (node.state.replicas.by_key.get(state.key) for node in others)
-    leaders = [replica.leader for replica in held if replica is not None]
-    return any(leader is not None and node_id in leader.isr.maximal for leader in leaders)
 
 
 def _relies_on(node_id: NodeId, state: PartitionState) -> bool:
