@@ -401,7 +401,9 @@ class Log:
         """Cut the log so that it ends at `offset`, or before the batch that holds it. Durable when
         it returns, and in an order that a crash can't spoil."""
         assert offset >= self._beginning.wanted, "a truncation below the log's start"
-        if offset < self.log_end_offset:
+        if offset < self._bases[0]:  # where segments are missing from the disk
+            self.start_at(Offset(self._beginning.wanted))
+        elif offset < self.log_end_offset:
             self._cut_to(offset)
             if self.log_end_offset < self._beginning.wanted:  # which lay within that batch
                 self.start_at(Offset(self._beginning.wanted))
@@ -438,6 +440,7 @@ class Log:
         it ends. Durable when it returns; a crash meanwhile leaves the first of the old records, or
         an empty log."""
         self._cut_to(self._bases[0])
+        self.epochs.cut(0)
         self.directory.delete_snapshots(lambda at: True)
         emptied = self._active
         is_moved = offset != emptied.base_offset
@@ -590,10 +593,7 @@ class Log:
             "flushed_offset": self.flushed_offset,
             "cleaned_offset": self.cleaned_offset,
             "size_bytes": self.size_bytes(),
-            "segments": [
-                {"base_offset": segment.base_offset, "size_bytes": segment.size}
-                for segment in self._segments
-            ],
+            "segments": [segment.describe() for segment in self._segments],
             "producers": len(self.producers),
             "leader_epochs": self.epochs.entries(),
             "damage": [str(damage) for damage in self.damage],

@@ -240,6 +240,9 @@ class Segment(BatchFile):
         self._verified.add(start, end)
         return end
 
+    def describe(self) -> dict[str, int]:
+        return {"base_offset": self.base_offset, "size_bytes": self.size}
+
 
 def check_closed(segments: Sequence[Segment], bases: Sequence[int]) -> None:
     """Of a log's segments only the last is written, and none reaches into the next."""

@@ -116,3 +116,28 @@ def test_a_cut_through_the_batch_that_holds_the_start_leaves_nothing_before_it(
     sim_disk.lose_power()
     again = open_log(sim_disk)
     assert (again.log_start_offset, again.log_end_offset) == (7, 7)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 20])
+def test_a_cut_where_segments_are_missing_begins_anew_at_the_start(
+    sim_disk: SimDisk, offset: int
+) -> None:
+    config = settings(segment_bytes=2000)
+    log = open_log(sim_disk, config=config)
+    fill(log, 50)
+    flush(log)
+    log.checkpoint()
+    flush(log)
+    paths = sorted(path for path in sim_disk.files() if path.endswith(".log"))
+    for path in paths[:2]:
+        sim_disk.delete(path)
+    log = open_log(sim_disk, config=config)
+    assert log.first_damaged_offset() == 0
+    log.truncate_to(Offset(offset))
+    log.validate()
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    assert log.first_damaged_offset() is None
+    assert append(log, a_batch(3)).base_offset == 0
+    flush(log)
+    sim_disk.lose_power()
+    assert [number for number, _ in everything(open_log(sim_disk, config=config))] == [0, 1, 2]
