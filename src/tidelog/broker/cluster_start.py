@@ -103,12 +103,15 @@ def _journal(
     bootstrap = parse_bootstrap(config.settings.controller_quorum_bootstrap_servers)
     log = open_metadata_log(disk, clean=last_life.ended_cleanly, safeguards=safeguards)
     try:
+        votes = VoteFile(disk, METADATA_DIRECTORY)
+        if not last_life.ended_cleanly:
+            votes.renew()
         metadata_log = MetadataLog(disk, log)
         quorum = Quorum(
             ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random))),
             _voter_set(voters),
             log=metadata_log,
-            store=VoteFile(disk, METADATA_DIRECTORY),
+            store=votes,
             random=Random(random.getrandbits(64)),
             now_ms=now.monotonic_ms,
             settings=_quorum_settings(config.settings),

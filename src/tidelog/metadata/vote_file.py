@@ -8,9 +8,10 @@ or the new one, whole. Losing it could mean voting twice, so a file that can't b
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from uuid import UUID
 
-from tidelog.log.disk import Disk
+from tidelog.log.disk import Disk, DiskFull
 from tidelog.model.ids import LeaderEpoch, NodeId
 from tidelog.quorum.ports import ElectionState
 from tidelog.quorum.voters import ReplicaKey
@@ -43,6 +44,15 @@ class VoteFile:
             return _decoded(data)
         except (ValueError, KeyError, TypeError) as error:
             raise VoteDamaged(f"{self._path} can't be understood: {error}") from None
+
+    def renew(self) -> None:
+        """After a crash the file may be in the cache alone: its last sync has failed, and the next
+        one would not tell. So it is written again before anybody acts on it. Without room for that
+        it is as it was."""
+        state = self.load()
+        if state != ElectionState():
+            with suppress(DiskFull):
+                self.save(state)
 
     def save(self, state: ElectionState) -> None:
         """Durable when it returns; `DiskError` if that can't be known."""

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from tests.support.quorum_driver import key
 
+from tidelog.log.disk import SyncFailed
 from tidelog.metadata.vote_file import FILE, VoteDamaged, VoteFile
 from tidelog.model.ids import LeaderEpoch, NodeId
 from tidelog.quorum.ports import ElectionState
@@ -85,3 +86,33 @@ def test_a_file_that_makes_no_sense_is_no_vote(data: bytes) -> None:
     disk.open(f"metadata/{FILE}", create=True).write(0, [data])
     with pytest.raises(VoteDamaged):
         VoteFile(disk, "metadata").load()
+
+
+def test_a_vote_whose_sync_failed_is_written_again_before_it_counts() -> None:
+    kept = {False: set[LeaderEpoch](), True: set[LeaderEpoch]()}
+    for seed in range(40):
+        for is_renewed in kept:
+            disk = new_disk(seed)
+            votes = VoteFile(disk, "metadata")
+            votes.save(STATES[0])
+            disk.faults.sync_error_rate = 0.5
+            try:
+                votes.save(STATES[2])
+                continue  # nothing failed
+            except SyncFailed:
+                disk.lose_process()
+            disk.faults.sync_error_rate = 0.0
+            believed = VoteFile(disk, "metadata").load().epoch
+            if is_renewed:
+                VoteFile(disk, "metadata").renew()
+            disk.lose_power()
+            kept[is_renewed].add(LeaderEpoch(believed - VoteFile(disk, "metadata").load().epoch))
+    assert kept == {False: {0, 6}, True: {0}}
+
+
+def test_without_room_a_vote_is_not_renewed_and_stays() -> None:
+    disk = new_disk(0)
+    VoteFile(disk, "metadata").save(STATES[0])
+    disk.faults.capacity_bytes = disk.used_bytes()
+    VoteFile(disk, "metadata").renew()
+    assert VoteFile(disk, "metadata").load() == STATES[0]
