@@ -23,7 +23,7 @@ MOST_PRODUCERS = 64
 
 
 class Refused(NamedTuple):
-    """A producer's first batch that was."""
+    """A batch, since when it is to be sent again, and why."""
 
     header: BatchHeader
     since_ms: int
@@ -40,7 +40,7 @@ class RefusedBatches:
         return bool(self._places)
 
     def note(self, place: Place, refused: Refused) -> None:
-        """What follows it in the same epoch is not its producer's first."""
+        """Of a producer's epoch the first counts: what was refused after it waits for it anyway."""
         producers = self._places.setdefault(place, {})
         pid, epoch = refused.header.producer_id, refused.header.producer_epoch
         known = producers.get(pid)

@@ -35,7 +35,7 @@ def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
     troubled = {
         place: partition
         for place, partition in placed.items()
-        if partition.leader < 0 or len(partition.in_sync) < len(partition.replicas)
+        if not partition.is_led or len(partition.in_sync) < len(partition.replicas)
     }
     moving = len(cluster.moves()) if quorum is not NOBODY else 0
     if as_json:
@@ -160,7 +160,7 @@ def _show_partitions(count: int, moving: int, troubled: Placed) -> None:
     shown = (
         (
             *cells,
-            partition.leader if partition.leader >= 0 else "none",
+            partition.leader if partition.is_led else "none",
             listed(partition.replicas),
             listed(partition.in_sync),
         )

@@ -51,7 +51,7 @@ def show_topic(
             partition.number,
             partition.leader if partition.is_led else "none",
             *(_copies(place, partition, lags) if has_copies else ()),
-            *_span(offsets.get(place)),
+            *_span(offsets.get(place)).values(),
             size_text(sizes[place]) if place in sizes else None,
         )
         for place, partition in _placed(topic)
@@ -91,19 +91,22 @@ def as_document(
                     str(node_id): lag
                     for node_id, lag in _lag_of_each(place, partition, lags).items()
                 },
-                **dict(zip(("start_offset", "end_offset", "records"), span, strict=True)),
+                **_span(offsets.get(place)),
                 "size_bytes": sizes.get(place),
             }
             for place, partition in _placed(topic)
-            for span in (_span(offsets.get(place)),)
         ],
         "settings": setting_rows(settings),
     }
 
 
-def _span(span: Offsets | None) -> tuple[int | None, int | None, int | None]:
-    """Its start, its end, and its records: unknown while nobody leads."""
-    return (None, None, None) if span is None else (span.start, span.end, span.records)
+def _span(span: Offsets | None) -> dict[str, int | None]:
+    """Unknown while nobody leads."""
+    return {
+        "start_offset": None if span is None else span.start,
+        "end_offset": None if span is None else span.end,
+        "records": None if span is None else span.records,
+    }
 
 
 def _listed(node_ids: tuple[int, ...]) -> str:

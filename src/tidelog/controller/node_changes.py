@@ -33,8 +33,8 @@ def plan_departure(
     not eligible either."""
     for state in image.partitions():
         loss = losses(state)
-        is_eligible = loss is not Loss.NOTHING and node_id in state.elr
-        if node_id in state.isr or is_eligible:
+        is_doubted = loss is not Loss.NOTHING and node_id in state.elr
+        if node_id in state.isr or is_doubted:
             change = PartitionChange(image, state, safeguards=safeguards)
             change.election = usual_election(image, state)
             change.remove(node_id, loss)

@@ -440,7 +440,7 @@ class Log:
         it ends. Durable when it returns; a crash meanwhile leaves the first of the old records, or
         an empty log."""
         self._cut_to(self._bases[0])
-        self.epochs.cut(0)
+        self.epochs.cut(0)  # also those of segments that are missing
         self.directory.delete_snapshots(lambda at: True)
         emptied = self._active
         is_moved = offset != emptied.base_offset

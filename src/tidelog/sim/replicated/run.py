@@ -336,7 +336,6 @@ def _counters(run: ClusterRun) -> Counter[str]:
         counters[f"struck: {kind}"] += count
     for kind, count in cluster.world.counted.items():
         counters[f"answer: {kind}"] += count
-    counters["hasty clusters"] = int(run.plan.is_hasty)
     counters["history entries"] = len(cluster.history.entries)
     counters["acknowledged"] = sum(
         entry.type == "ok" and entry.f == "send" for entry in cluster.history.entries
