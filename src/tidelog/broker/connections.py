@@ -35,7 +35,15 @@ class Slot:
 class Connection:
     """One client connection: its line of slots."""
 
-    __slots__ = ("connection_id", "is_closing", "is_paused", "last_active_ms", "peer", "slots")
+    __slots__ = (
+        "connection_id",
+        "is_closing",
+        "is_paused",
+        "peer",
+        "quiet_since_ms",
+        "slots",
+        "was_active",
+    )
 
     def __init__(self, connection_id: ConnectionId, peer: str, now_ms: float) -> None:
         self.connection_id = connection_id
@@ -43,7 +51,9 @@ class Connection:
         self.slots: deque[Slot] = deque()
         self.is_paused = False
         self.is_closing = False
-        self.last_active_ms = now_ms
+        self.was_active = False
+        """A request came or an answer left since somebody last looked for idle ones."""
+        self.quiet_since_ms = now_ms
 
 
 class Connections:
@@ -77,6 +87,7 @@ class Connections:
         slot = Slot(connection, header)
         slots = connection.slots
         slots.append(slot)
+        connection.was_active = True
         if len(slots) >= self._max_in_flight and not connection.is_paused:
             connection.is_paused = True
             effects.append(PauseReading(connection.connection_id))
@@ -98,16 +109,22 @@ class Connections:
             connection.is_closing = True
             effects.append(CloseConnection(connection.connection_id, reason))
 
-    def close_idle(self, silent_since_ms: float, effects: list[Effect]) -> None:
-        """Close those that have been silent since and wait for nothing."""
+    def close_idle(self, now_ms: float, max_idle_ms: float, effects: list[Effect]) -> None:
+        """Close those that have been silent for long. Whoever waits for an answer is not, and is
+        given the whole time again from the answer: some clients lose an answer that comes together
+        with the end of the connection."""
         for connection in list(self._open.values()):
-            if connection.last_active_ms < silent_since_ms and not connection.slots:
+            if connection.slots or connection.was_active:
+                connection.was_active = False
+                connection.quiet_since_ms = now_ms
+            elif now_ms - connection.quiet_since_ms > max_idle_ms:
                 self.close(connection, "idle", effects)
 
     def _drain(self, connection: Connection, effects: list[Effect]) -> None:
         slots = connection.slots
         while slots and (parts := slots[0].parts) is not None:
             slots.popleft()
+            connection.was_active = True
             effects.append(SendResponse(connection.connection_id, parts))
         if connection.is_paused and len(slots) <= self._max_in_flight // 2:
             connection.is_paused = False

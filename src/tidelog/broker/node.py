@@ -218,7 +218,6 @@ class Node:
         connection = self._connections.get(event.connection)
         if connection is None:
             return
-        connection.last_active_ms = now.monotonic_ms
         try:
             header, position = decode_header(event.frame)
             served = SERVED.get(header.api_key)
@@ -410,7 +409,7 @@ class Node:
             state.replicas.open_rest()
             state.roles_changed()
         idle_ms = self._config.settings.connections_max_idle_ms
-        self._connections.close_idle(now.monotonic_ms - idle_ms, effects)
+        self._connections.close_idle(now.monotonic_ms, idle_ms, effects)
 
     def _checkpoint_journal(self) -> None:
         try:

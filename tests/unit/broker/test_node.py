@@ -377,6 +377,17 @@ class TestConnections:
         node.advance(600_002)
         assert [effect.reason for effect in node.effects_of(CloseConnection)] == ["idle"]
 
+    def test_a_connection_is_not_idle_while_it_waits_nor_just_after(self, node: NodeDriver) -> None:
+        node.create_topic("orders")
+        node.holds_flushes = True
+        node.submit(produce_request("orders", batch_of(b"slow")), version=9)
+        node.advance(600_002)
+        node.finish_flushes()
+        node.advance(2_000)
+        assert node.effects_of(CloseConnection) == []
+        node.advance(600_002)
+        assert [effect.reason for effect in node.effects_of(CloseConnection)] == ["idle"]
+
 
 class TestTopics:
     def test_metadata_creates_a_topic_when_allowed(self, node: NodeDriver) -> None:
