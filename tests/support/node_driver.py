@@ -24,6 +24,7 @@ from tidelog.model.ids import ConnectionId, NodeId
 from tidelog.model.settings import Value, node_settings, parse_settings
 from tidelog.runtime.file_disk import FileDisk
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -197,6 +198,41 @@ def produce_request(
             TopicProduceData(
                 name=topic,
                 partition_data=[PartitionProduceData(index=partition, records=records)],
+            )
+        ],
+    )
+
+
+def fetch_request(
+    topic: str = "orders",
+    offset: int = 0,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    session_id: int = 0,
+    session_epoch: int = -1,
+    epoch: int = -1,
+    partitions: tuple[int, ...] = (0,),
+    max_bytes: int = 1 << 20,
+) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=[
+            FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchPartition(
+                        partition=partition,
+                        fetch_offset=offset,
+                        current_leader_epoch=epoch,
+                        partition_max_bytes=1 << 20,
+                    )
+                    for partition in partitions
+                ],
             )
         ],
     )
