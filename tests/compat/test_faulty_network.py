@@ -141,7 +141,8 @@ def test_clients_come_back_after_all_connections_are_cut_at_once(
     faulty: tuple[RunningNode, Proxy],
 ) -> None:
     _, proxy = faulty
-    producer = confluent.make_producer(proxy.bootstrap, {"reconnect.backoff.ms": 50})
+    options = {"enable.idempotence": True, "reconnect.backoff.ms": 50}
+    producer = confluent.make_producer(proxy.bootstrap, options)
     with confluent.assigned(proxy.bootstrap, TOPIC) as consumer:
         for number in range(5):
             deliveries = confluent.Deliveries()
