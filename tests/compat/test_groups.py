@@ -151,6 +151,8 @@ def test_a_regular_expression_finds_topics_made_later(
 def test_ten_members_share_twenty_partitions(
     bootstrap: str, make_topic: MakeTopic, kind: str
 ) -> None:
+    """Five leave at once, some of them amid the rebalance that another has caused. librdkafka may
+    then leave before it commits what it read, which the next owner has to read again."""
     topic = make_topic(20)
     with Group(bootstrap, f"group-of-{topic}", [topic]) as group:
         members = [group.join(kind) for _ in range(10)]
@@ -161,7 +163,7 @@ def test_ten_members_share_twenty_partitions(
             member.leave()
         group.shares(20, *members[5:])
         write(group, range(200, 300))
-        group.has_read(texts(range(300)))
+        group.has_read_at_least(texts(range(300)))
 
 
 @pytest.mark.parametrize("kind", ["confluent-eager", "confluent-cooperative", "confluent-consumer"])

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -364,7 +365,7 @@ class Group:
         """Wait until everything was read by somebody; nothing may have been read twice."""
         expected = sorted(values)
         self.until(lambda: sum(len(each.read) for each in self.members) >= len(expected))
-        assert sorted(self.values()) == expected
+        assert sorted(self.values()) == expected, self._readers_of_doubled()
 
     def has_read_at_least(self, values: Iterable[str]) -> None:
         """Wait until everything was read by somebody, perhaps by two."""
@@ -373,6 +374,16 @@ class Group:
 
     def values(self) -> list[str]:
         return [read.value for member in self.members for read in member.read]
+
+    def _readers_of_doubled(self) -> list[tuple[int, Read]]:
+        """Each with the number of the member."""
+        counts = Counter(self.values())
+        return [
+            (number, read)
+            for number, member in enumerate(self.members)
+            for read in member.read
+            if counts[read.value] > 1
+        ]
 
 
 def main(text: str) -> None:
