@@ -52,7 +52,7 @@ class Connection:
         self.is_paused = False
         self.is_closing = False
         self.was_active = False
-        """A request came or an answer left since somebody last looked for idle ones."""
+        """A request was dealt with since somebody last looked for idle ones."""
         self.quiet_since_ms = now_ms
 
 
@@ -87,7 +87,6 @@ class Connections:
         slot = Slot(connection, header)
         slots = connection.slots
         slots.append(slot)
-        connection.was_active = True
         if len(slots) >= self._max_in_flight and not connection.is_paused:
             connection.is_paused = True
             effects.append(PauseReading(connection.connection_id))
@@ -121,10 +120,10 @@ class Connections:
                 self.close(connection, "idle", effects)
 
     def _drain(self, connection: Connection, effects: list[Effect]) -> None:
+        connection.was_active = True
         slots = connection.slots
         while slots and (parts := slots[0].parts) is not None:
             slots.popleft()
-            connection.was_active = True
             effects.append(SendResponse(connection.connection_id, parts))
         if connection.is_paused and len(slots) <= self._max_in_flight // 2:
             connection.is_paused = False
