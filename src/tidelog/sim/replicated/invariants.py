@@ -16,14 +16,14 @@ from tidelog.log.log import Log
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionKey
+from tidelog.partition.leader import Leader
 from tidelog.partition.replica import Replica
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
+from tidelog.sim.replicated.matching import NO_RECORDS, Matching
 from tidelog.sim.replicated.quorum_watch import QuorumWatch
 from tidelog.wire.batch import iter_batches
-
-NO_RECORDS = Offset(0)
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class _Facts:
     leader_epoch: LeaderEpoch = NO_EPOCH
     leaders: dict[LeaderEpoch, NodeId] = field(default_factory=dict)
     watermarks: dict[LeaderEpoch, Offset] = field(default_factory=dict)
+    resting: dict[NodeId, tuple[Leader, int, Offset]] = field(default_factory=dict)
+    """Who had too few in sync when last looked at, in which partition epoch, at which watermark."""
 
 
 class Invariants:
@@ -47,6 +49,7 @@ class Invariants:
         self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
         """What the cluster has agreed on, as far as the quickest node knows."""
         self._quorum = QuorumWatch(self._find)
+        self._matching = Matching(self._find)
         for host in cluster.hosts.values():
             host.after_step.append(self._look)
 
@@ -76,13 +79,16 @@ class Invariants:
         for replica in node.state.replicas.by_key.values():
             facts = self._facts.setdefault(replica.key, _Facts())
             before = facts.true_watermark
+            state = self.image.partition(replica.key)
             if replica.leader is not None:
                 self._check_leader(node_id, replica, facts)
-            state = self.image.partition(replica.key)
+                self._check_isr(node_id, replica.leader, state, facts)
             if state is not None and facts.true_watermark > before:
                 self._check_candidates(state, facts)
             elif state is not None and (node_id in state.isr or node_id in state.elr):
                 self._check_candidate(node_id, state, facts)
+            else:
+                self._matching.look(node_id, replica, counts=False)
 
     def _check_leader(self, node_id: NodeId, replica: Replica, facts: _Facts) -> None:
         leader = replica.leader
@@ -108,22 +114,48 @@ class Invariants:
                 f"{leader.log.log_end_offset}; {facts.true_watermark} was committed",
             )
         if watermark > facts.true_watermark:
-            if self._is_flushed_first:
-                self._check_durable(replica, watermark)
+            self._check_held(replica, watermark)
+            self._matching.commit(replica, watermark)
             facts.true_watermark = watermark
 
-    def _check_durable(self, replica: Replica, watermark: Offset) -> None:
-        """I17: what is committed has survived a flush on every member of the in-sync set. Whoever
-        was taken out, and the leader has not heard of it, may have thrown its copy away."""
+    def _check_isr(
+        self, node_id: NodeId, leader: Leader, state: PartitionState | None, facts: _Facts
+    ) -> None:
+        """I9: everybody whom the cluster holds in sync counts for the watermark of its leader. I12:
+        the watermark rests while too few do."""
+        isr, watermark = leader.isr, leader.high_watermark
+        if state is not None and state.leader_epoch == leader.leader_epoch:
+            forgotten = [node for node in state.isr if node not in isr.maximal]
+            if forgotten:
+                text = f"{leader.name}: node {node_id} leads epoch {leader.leader_epoch} without"
+                self._find("I9", f"{text} {forgotten}, in sync for the cluster")
+        if leader.has_enough_replicas:
+            facts.resting.pop(node_id, None)
+            return
+        now = (leader, isr.partition_epoch, watermark)
+        before = facts.resting.get(node_id, now)
+        if now[:2] == before[:2] and watermark > before[2]:
+            text = f"{leader.name}: node {node_id} moved its watermark from {before[2]} to"
+            self._find("I12", f"{text} {watermark} with too few in sync: {isr.committed}")
+        facts.resting[node_id] = now
+
+    def _check_held(self, replica: Replica, watermark: Offset) -> None:
+        """I17: what is committed has survived a flush on every member of the in-sync set; under
+        `flush.policy=os` (I12) it is written there. Whoever was taken out, and the leader has not
+        heard of it, may have thrown its copy away."""
         newest = self.image.partition(replica.key)
         for member in replica.state.isr:
             host = self._cluster.hosts[member]
             if host.life is None or (newest is not None and member not in newest.isr):
                 continue
             held = host.life.node.state.replicas.by_key.get(replica.key)
-            if held is not None and held.log.flushed_offset < watermark:
-                text = f"{replica.name}: {watermark} is committed, node {member} in sync has "
-                self._find("I17", f"{text}{held.log.flushed_offset} flushed")
+            if held is None:
+                continue
+            is_flushed, log = self._is_flushed_first, held.log
+            end = log.flushed_offset if is_flushed else log.log_end_offset
+            if end < watermark:
+                text = f"{replica.name}: {watermark} is committed, node {member} in sync has {end}"
+                self._find("I17" if is_flushed else "I12", text)
 
     def _check_image(self, image: Image) -> None:
         for state in image.partitions():
@@ -138,7 +170,7 @@ class Invariants:
             self._check_candidate(member, state, facts)
 
     def _check_candidate(self, member: NodeId, state: PartitionState, facts: _Facts) -> None:
-        """I7: whoever may be elected has everything that was ever committed. What counts is the
+        """I6, I7: whoever may be elected has everything that was ever committed. What counts is the
         life that the cluster knows: one that has not registered yet is not the one it means."""
         host = self._cluster.hosts.get(member)
         if host is None or host.life is None:
@@ -148,12 +180,15 @@ class Invariants:
         if registered is None or registered.epoch != replicas.membership.broker_epoch:
             return
         held = replicas.by_key.get(state.key)
-        if held is not None and held.log.log_end_offset < facts.true_watermark:
+        if held is None:
+            return
+        if held.log.log_end_offset < facts.true_watermark:
             self._find(
                 "I7",
                 f"{state.name}: node {member} may be elected and ends at "
                 f"{held.log.log_end_offset}; {facts.true_watermark} was committed",
             )
+        self._matching.look(member, held, counts=True)
 
     def _find(self, property: str, text: str) -> None:
         if text not in self._said:
