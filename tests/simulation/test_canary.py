@@ -77,6 +77,32 @@ class StubbornNode(Node):
         return effects
 
 
+class LenientNode(Node):
+    """Its leaders are content with however few are in sync."""
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().step(now, event)
+        for replica in self.state.replicas.by_key.values():
+            if replica.leader is not None:
+                replica.leader.has_enough_replicas = True
+                replica.leader.flushed()
+        return effects
+
+
+class LonelyNode(Node):
+    """Its leaders forget now and then who is in sync beside them."""
+
+    steps = 0
+
+    def step(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().step(now, event)
+        self.steps += 1
+        for replica in self.state.replicas.by_key.values():
+            if replica.leader is not None and self.steps % _NOW_AND_THEN == 0:
+                replica.leader.isr.committed = (self._config.node_id,)
+        return effects
+
+
 def test_a_node_that_loses_acknowledged_records_is_caught() -> None:
     discovery = find_broken(ForgetfulNode, max_seeds=20)
     assert discovery is not None
@@ -100,6 +126,7 @@ def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught(consensus:
     assert discovery is not None
     properties = {finding.property for finding in discovery.outcome.findings}
     assert properties & {"C1", "C3", "C4", "I7", "I8", "I10"}, properties
+    assert "I13" in properties, properties
 
 
 def test_nodes_of_a_cluster_that_keep_a_requests_memory_are_caught() -> None:
@@ -111,3 +138,11 @@ def test_nodes_that_lead_on_without_a_session_are_caught() -> None:
     discovery = find_broken(StubbornNode, nodes=ANY_SIZE, max_seeds=40)
     assert discovery is not None
     assert {finding.property for finding in discovery.outcome.findings} & {"C11"}
+
+
+@pytest.mark.parametrize(("broken", "property"), [(LenientNode, "I12"), (LonelyNode, "I9")])
+def test_leaders_that_count_the_others_wrong_are_caught(broken: type[Node], property: str) -> None:
+    discovery = find_broken(broken, nodes=ANY_SIZE, max_seeds=40)
+    assert discovery is not None
+    properties = {finding.property for finding in discovery.outcome.findings}
+    assert property in properties, properties

@@ -79,10 +79,10 @@ class Invariants:
         for replica in node.state.replicas.by_key.values():
             facts = self._facts.setdefault(replica.key, _Facts())
             before = facts.true_watermark
-            state = self.image.partition(replica.key)
             if replica.leader is not None:
                 self._check_leader(node_id, replica, facts)
-                self._check_isr(node_id, replica.leader, state, facts)
+                self._check_isr(node_id, replica.leader, node.state.image, facts)
+            state = self.image.partition(replica.key)
             if state is not None and facts.true_watermark > before:
                 self._check_candidates(state, facts)
             elif state is not None and (node_id in state.isr or node_id in state.elr):
@@ -118,18 +118,17 @@ class Invariants:
             self._matching.commit(replica, watermark)
             facts.true_watermark = watermark
 
-    def _check_isr(
-        self, node_id: NodeId, leader: Leader, state: PartitionState | None, facts: _Facts
-    ) -> None:
+    def _check_isr(self, node_id: NodeId, leader: Leader, known: Image, facts: _Facts) -> None:
         """I9: everybody whom the cluster holds in sync counts for the watermark of its leader. I12:
-        the watermark rests while too few do."""
+        the watermark rests while they are too few by what the leader's node has `known`."""
         isr, watermark = leader.isr, leader.high_watermark
+        state, state_here = self.image.partition(leader.key), known.partition(leader.key)
         if state is not None and state.leader_epoch == leader.leader_epoch:
             forgotten = [node for node in state.isr if node not in isr.maximal]
             if forgotten:
                 text = f"{leader.name}: node {node_id} leads epoch {leader.leader_epoch} without"
                 self._find("I9", f"{text} {forgotten}, in sync for the cluster")
-        if leader.has_enough_replicas:
+        if state_here is None or len(isr.committed) >= known.min_isr(state_here):
             facts.resting.pop(node_id, None)
             return
         now = (leader, isr.partition_epoch, watermark)
