@@ -8,6 +8,7 @@ from tidelog.broker.effects import Effect, SendResponse
 from tidelog.broker.events import Event, FrameReceived
 from tidelog.broker.node import Node
 from tidelog.broker.registration import Stage
+from tidelog.metadata.records import MetadataRecord, ProducerIdsRecord
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset
 from tidelog.sim.ablations import find_broken
@@ -103,6 +104,22 @@ class LonelyNode(Node):
         return effects
 
 
+class DeafNode(Node):
+    """It hears of no producer ids that were given out."""
+
+    def start(self, now: Now) -> list[Effect]:
+        effects = super().start(now)
+        journal = self.state.journal
+        take_all = journal.take_committed
+
+        def take_committed() -> list[MetadataRecord]:
+            return [each for each in take_all() if not isinstance(each, ProducerIdsRecord)]
+
+        if self._config.node_id == 1:
+            journal.take_committed = take_committed  # type: ignore[method-assign]
+        return effects
+
+
 def test_a_node_that_loses_acknowledged_records_is_caught() -> None:
     discovery = find_broken(ForgetfulNode, max_seeds=20)
     assert discovery is not None
@@ -146,3 +163,11 @@ def test_leaders_that_count_the_others_wrong_are_caught(broken: type[Node], prop
     assert discovery is not None
     properties = {finding.property for finding in discovery.outcome.findings}
     assert property in properties, properties
+
+
+@pytest.mark.parametrize("consensus", ["quorum", "zookeeper"])
+def test_a_node_that_sees_another_cluster_than_the_others_is_caught(consensus: str) -> None:
+    discovery = find_broken(DeafNode, nodes=ANY_SIZE, consensus=consensus, max_seeds=10)
+    assert discovery is not None
+    properties = {finding.property for finding in discovery.outcome.findings}
+    assert "I14" in properties, properties

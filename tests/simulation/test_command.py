@@ -34,6 +34,30 @@ def test_a_red_seed_ends_with_failure_and_says_how_to_see_it_again(
     assert f"replay: tidelog sim run --seed {seed} --ablate DEDUPE_WINDOW" in out
 
 
+def test_a_red_seed_among_many_is_told_as_soon_as_it_is_met(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    discovery = find_ablated(Safeguard.DEDUPE_WINDOW)
+    assert discovery is not None
+    seed = str(discovery.outcome.seed)
+    chosen = ["--first", seed, "--seeds", "2", "--jobs", "1"]
+    assert main(["sim", "run", *chosen, "--ablate", "DEDUPE_WINDOW"]) == 1
+    assert capsys.readouterr().err.startswith(f"seed {seed} is red: ")
+
+
+def test_a_safeguard_that_is_none_is_answered_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sim", "run", "--ablate", "?"]) == 2
+    assert "TRUNCATE_BY_EPOCH" in "".join(capsys.readouterr().err.split())
+
+
+def test_a_long_run_can_be_made_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "run", "--first", "7", "--seeds", "2", "--jobs", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert sorted(document["trace_hashes"]) == ["7", "8"]
+
+
 def test_programs_get_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "run", "--seeds", "3", "--jobs", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -77,9 +77,12 @@ def run(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Run this one seed, and tell all.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Run the seeds 0 to N-1.")] = (
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Run so many seeds.")] = (
         DEFAULT_SEEDS
     ),
+    first: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The first of --seeds: a long run in parts.")
+    ] = 0,
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="J", help="Processes; one per core if not given.")
     ] = None,
@@ -99,7 +102,10 @@ def run(
     ] = Consensus.quorum,
     ablate: Annotated[
         Ablation | None,
-        typer.Option(help="Switch one safeguard off: red seeds are what is hoped for then."),
+        typer.Option(
+            metavar="SAFEGUARD",
+            help="Switch one off: red seeds are what is hoped for then. `?` lists them.",
+        ),
     ] = None,
     history: Annotated[
         Path | None,
@@ -109,13 +115,14 @@ def run(
 ) -> None:
     """Run the real node on a simulated disk, clock and network, and check every promise.
 
-    The same seed always gives the same run. Exit code 1 if a seed is red.
+    The same seed always gives the same run. A red seed is told as soon as it is met, and again at
+    the end. Exit code 1 if there is one.
     """
     missing = None if ablate is None else Safeguard[ablate.value]
     if nodes is None:
         nodes = ANY_SIZE if consensus is Consensus.zookeeper else size_for(missing)
     options = RunOptions(nodes=nodes, ablate=missing, consensus=consensus.value)
-    chosen = list(range(seeds)) if seed is None else [seed]
+    chosen = list(range(first, first + seeds)) if seed is None else [seed]
     results = _run_all(chosen, options, jobs=jobs)
     if history is not None and seed is not None:
         history.write_text(results[0].history)
@@ -134,6 +141,8 @@ def _run_all(seeds: list[int], options: RunOptions, *, jobs: int | None) -> list
         for result in _results(seeds, options, jobs=jobs or os.cpu_count() or 1):
             results.append(result)
             red += result.is_red
+            if result.is_red and len(seeds) > 1:
+                bar.console.print(f"seed {result.seed} is red: {result.findings[0]}", markup=False)
             words = f"seeds ({red} red)" if red else "seeds"
             bar.update(task, advance=1, description=words)
     return results

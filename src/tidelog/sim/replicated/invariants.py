@@ -21,6 +21,7 @@ from tidelog.partition.replica import Replica
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
+from tidelog.sim.replicated.image_watch import ImageWatch
 from tidelog.sim.replicated.matching import NO_RECORDS, Matching
 from tidelog.sim.replicated.quorum_watch import QuorumWatch
 from tidelog.wire.batch import iter_batches
@@ -49,6 +50,7 @@ class Invariants:
         self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
         """What the cluster has agreed on, as far as the quickest node knows."""
         self._quorum = QuorumWatch(self._find)
+        self._images = ImageWatch(self._find)
         self._matching = Matching(self._find)
         for host in cluster.hosts.values():
             host.after_step.append(self._look)
@@ -72,6 +74,7 @@ class Invariants:
         node_id, node = host.node_id, host.life.node
         if isinstance(node.state.journal, QuorumJournal):
             self._quorum.look(host, host.life)
+        self._images.look(node_id, host.life)
         offset = node.state.journal.committed_offset
         if offset > self._newest[0]:
             self._newest = (offset, node.state.image)
