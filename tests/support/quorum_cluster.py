@@ -294,10 +294,17 @@ class Cluster:
             self._check_election(host, quorum)
 
     def _check_election(self, host: Host, quorum: Quorum) -> None:
-        """ElectionSafety; LeaderCompleteness."""
+        """ElectionSafety; LeaderCompleteness; nobody else is certain to be the only one."""
         other = self.leaders.setdefault(quorum.epoch, host.node_id)
         if other != host.node_id:
             raise Violation(f"epoch {quorum.epoch} has leaders {other} and {host.node_id}")
+        for rival in self.hosts.values():
+            until_ms = None if rival.quorum is None else rival.quorum.office_until_ms
+            if rival is not host and until_ms is not None and until_ms > self.now:
+                raise Violation(
+                    f"node {host.node_id} was elected in epoch {quorum.epoch} at {self.now}, and "
+                    f"node {rival.node_id} is certain of its office until {until_ms}"
+                )
         for batch in self.committed.values():
             if batch.base_offset < host.log.start_offset:
                 continue

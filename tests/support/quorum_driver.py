@@ -154,7 +154,14 @@ class Driver:
         return response
 
     def fetch_by(
-        self, number: int, offset: int, last_epoch: int, *, epoch: int | None = None, hw: int = 0
+        self,
+        number: int,
+        offset: int,
+        last_epoch: int,
+        *,
+        epoch: int | None = None,
+        hw: int = 0,
+        heard: int = 0,
     ) -> m.FetchResponse | None:
         response = self.ask(
             m.FetchRequest(
@@ -166,6 +173,7 @@ class Driver:
                 500,
                 1 << 20,
                 "ours",
+                heard=heard,
             )
         )
         assert response is None or isinstance(response, m.FetchResponse)

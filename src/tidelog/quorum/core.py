@@ -58,12 +58,23 @@ class Pursuit:
     """Following: at most one request is under way. Without a leader: asking around for one."""
 
     leader_id: NodeId | None
-    has_fetched: bool = False
-    """At least once from this leader: so it is there, and nobody else is wanted."""
+    heard: int = 0
+    """The number of the leader's last answer."""
     number: int | None = None
     retry_at_ms: float | None = None
     leader_high_watermark: Offset = BEGINNING
     download: Download | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """To elect nobody but the leader before `until_ms`: every answer of a leader that comes is one.
+    On it rests a controller's certainty that there is no other yet. It outlives whatever this
+    replica hears of higher epochs, and ends early only if the leader itself says that it is none
+    any more. After a restart it is not known to whom it was given."""
+
+    leader_id: NodeId | None
+    until_ms: float
 
 
 @dataclass(slots=True)
@@ -85,6 +96,7 @@ class Core:
     tally: Tally | None = None
     leadership: Leadership | None = None
     pursuit: Pursuit | None = None
+    promise: Promise | None = None
     role_deadline_ms: float | None = None
     outstanding: dict[int, Outstanding] = field(default_factory=dict)
     retries: list[Retry] = field(default_factory=list)
@@ -155,6 +167,20 @@ class Core:
 
     def reply(self, ticket: Ticket, response: Response) -> None:
         self.effects.append(SendResponse(ticket, response))
+
+    # --- promises -----------------------------------------------------------------------------
+
+    def promise_to(self, leader_id: NodeId | None, now_ms: float) -> None:
+        self.promise = Promise(leader_id, now_ms + self.settings.fetch_timeout_ms)
+
+    def may_elect(self, candidate_id: NodeId, now_ms: float) -> bool:
+        """No promise to another is in the way."""
+        promise = self.promise
+        return promise is None or now_ms >= promise.until_ms or promise.leader_id == candidate_id
+
+    def standing_at(self, deadline_ms: float) -> float:
+        """When this replica may stand itself: at the deadline, and not before it is free to."""
+        return deadline_ms if self.promise is None else max(deadline_ms, self.promise.until_ms)
 
     # --- time ---------------------------------------------------------------------------------
 

@@ -35,8 +35,11 @@ def on_vote(core: Core, now_ms: float, ticket: Ticket, request: VoteRequest) -> 
         return
     if request.epoch > core.epoch:
         roles.become_unattached(core, now_ms, request.epoch)
-    is_granted = _is_complete(core, request) and (
-        not _has_live_leader(core) if request.pre_vote else _may_vote(core, request)
+    is_free = core.may_elect(request.replica.node_id, now_ms)
+    is_granted = (
+        is_free
+        and _is_complete(core, request)
+        and (core.state is not State.LEADER if request.pre_vote else _may_vote(core, request))
     )
     if is_granted and not request.pre_vote and core.election.voted is None:
         roles.become_voted(core, now_ms, request.epoch, request.replica)
@@ -46,12 +49,6 @@ def on_vote(core: Core, now_ms: float, ticket: Ticket, request: VoteRequest) -> 
 def _is_complete(core: Core, request: VoteRequest) -> bool:
     theirs = (request.last_epoch, request.last_offset)
     return theirs >= (core.log.last_epoch, core.log.end_offset)
-
-
-def _has_live_leader(core: Core) -> bool:
-    if core.state is State.LEADER:
-        return True
-    return core.pursuit is not None and core.pursuit.has_fetched
 
 
 def _may_vote(core: Core, request: VoteRequest) -> bool:
@@ -121,6 +118,7 @@ def on_end_epoch(core: Core, now_ms: float, ticket: Ticket, request: EndQuorumEp
     if error is None:
         roles.learn(core, now_ms, request.epoch, request.leader_id)
         if core.followed_leader == request.leader_id != core.key.node_id:
+            core.promise = None
             roles.lose_leader(core, now_ms, _turn_at(core, now_ms, request))
     core.reply(
         ticket,

@@ -73,6 +73,7 @@ def _next_request(core: Core, pursuit: Pursuit) -> PeerRequest:
         settings.fetch_max_wait_ms,
         settings.fetch_max_bytes,
         core.cluster_id,
+        heard=pursuit.heard,
     )
 
 
@@ -80,6 +81,7 @@ def on_fetched(core: Core, now_ms: float, response: FetchResponse) -> None:
     pursuit = _answered(core, now_ms, response)
     if pursuit is None:
         return
+    pursuit.heard = response.number
     if response.diverging is not None:
         _cut(core, now_ms, response.diverging)
     elif response.snapshot_id is not None:
@@ -100,16 +102,23 @@ def _answered(
     assert pursuit is not None, "an answer to nobody"
     pursuit.number = None
     pursuit.retry_at_ms = now_ms + core.settings.retry_backoff_ms
-    is_other_cluster = response.error is ErrorCode.INCONSISTENT_CLUSTER_ID
-    if is_other_cluster or roles.learn(core, now_ms, response.leader_epoch, response.leader_id):
+    if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+        return None
+    is_unled = response.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    has_resigned = (
+        is_unled and response.leader_epoch == core.epoch and pursuit.leader_id is not None
+    )
+    if has_resigned or response.leader_epoch > core.epoch:
+        core.promise = None  # the leader says itself that it is none any more
+    if roles.learn(core, now_ms, response.leader_epoch, response.leader_id):
         return None
     if response.error is not ErrorCode.NONE:
         pursuit.download = None
-        has_resigned = response.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if has_resigned and pursuit.leader_id is not None and response.leader_epoch == core.epoch:
+        if has_resigned:
             _lose_leader(core, now_ms)
         return None
-    pursuit.has_fetched = True
+    assert pursuit.leader_id is not None, "only leaders answer so"
+    core.promise_to(pursuit.leader_id, now_ms)
     pursuit.retry_at_ms = now_ms
     core.role_deadline_ms = now_ms + core.settings.fetch_timeout_ms
     return pursuit

@@ -3,11 +3,18 @@
 A replica's position is the offset of its last valid fetch: it fetches only what follows its
 *durable* end. The leader's own is the durable end of its log. The high watermark candidate is the
 largest offset that a majority of the voters has reached.
+
+A voter elects nobody else for a while after each answer that has come to it (`core.Promise`). That
+a fetch has come says nothing of this: it may have been sent, or sent again, long after the last
+answer came. So answers are numbered, a fetch says which was heard last, and a promise counts from
+when that one was sent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.quorum.events import Ticket
@@ -15,6 +22,12 @@ from tidelog.quorum.messages import AddRaftVoterRequest, FetchRequest, RemoveRaf
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 
 BEGINNING = Offset(0)
+
+_MAX_UNHEARD = 16
+"""Answers to one replica of which it is not known whether they came; older ones are forgotten."""
+
+_MAX_NUMBER = 2**31 - 1
+"""On the wire it has 32 bits. Then they begin again with 1."""
 
 
 @dataclass(slots=True)
@@ -25,6 +38,27 @@ class Progress:
     position: Offset = BEGINNING
     last_fetch_ms: float | None = None
     last_caught_up_ms: float | None = None
+    bound_since_ms: float = -inf
+    """When the last answer was sent of which it is known that it came."""
+    unheard: dict[int, float] = field(default_factory=dict)
+    """When answers were sent of which it is not, by their numbers."""
+    last_number: int = 0
+
+    def answered(self, now_ms: float) -> int:
+        """The number of an answer that leaves now."""
+        self.last_number = self.last_number % _MAX_NUMBER + 1
+        self.unheard[self.last_number] = now_ms
+        if len(self.unheard) > _MAX_UNHEARD:
+            del self.unheard[next(iter(self.unheard))]
+        return self.last_number
+
+    def heard(self, number: int) -> None:
+        """It has told that this answer came."""
+        if number in self.unheard:
+            self.bound_since_ms = max(self.bound_since_ms, self.unheard[number])
+            while next(iter(self.unheard)) != number:
+                del self.unheard[next(iter(self.unheard))]
+            del self.unheard[number]
 
 
 @dataclass(slots=True)
@@ -98,11 +132,27 @@ class Leadership:
 
     def quorum_deadline_ms(self, voters: VoterSet, timeout_ms: int) -> float | None:
         """When a majority will have been silent for the timeout; none if it needs no others."""
+        heard_ms = self._majority_since(voters, self._heard)
+        return None if heard_ms is None else heard_ms + timeout_ms
+
+    def promised_until_ms(self, voters: VoterSet, timeout_ms: int) -> float | None:
+        """Until when a majority elects nobody else, for certain; none if it needs no others."""
+        bound_ms = self._majority_since(voters, self._bound)
+        return None if bound_ms is None else bound_ms + timeout_ms
+
+    def _majority_since(
+        self, voters: VoterSet, since_ms: Callable[[ReplicaKey], float]
+    ) -> float | None:
+        """The latest moment of which that many can say so who make a majority with us."""
         needed = voters.majority - (1 if voters.has(self.key) else 0)
         if needed <= 0:
             return None
-        heard = sorted((self._heard(voter.key) for voter in voters.others(self.key)), reverse=True)
-        return heard[needed - 1] + timeout_ms
+        moments = sorted((since_ms(each.key) for each in voters.others(self.key)), reverse=True)
+        return moments[needed - 1]
+
+    def _bound(self, key: ReplicaKey) -> float:
+        progress = self.progress_of(key)
+        return -inf if progress is None else progress.bound_since_ms
 
     def _heard(self, key: ReplicaKey) -> float:
         progress = self.progress_of(key)

@@ -39,9 +39,10 @@ def on_fetch(core: Core, now_ms: float, ticket: Ticket, request: FetchRequest) -
         core.reply(ticket, FetchResponse(error, core.followed_leader, core.epoch))
         return
     progress = lead.contact(request.replica, now_ms)
+    progress.heard(request.heard)
     verdict = judge(core.log, request.fetch_offset, request.last_fetched_epoch)
     if verdict is not None:
-        core.reply(ticket, _not_here(core, verdict))
+        core.reply(ticket, _not_here(core, verdict, number=progress.answered(now_ms)))
         return
     progress.position = request.fetch_offset
     if request.fetch_offset >= core.log.end_offset:
@@ -49,7 +50,7 @@ def on_fetch(core: Core, now_ms: float, ticket: Ticket, request: FetchRequest) -
     node_id = request.replica.node_id
     former = lead.parked.pop(node_id, None)
     if former is not None:
-        core.reply(former.ticket, _fetched(core, former.request))
+        core.reply(former.ticket, _fetched(core, former.request))  # nobody waits for it any more
     lead.parked[node_id] = ParkedFetch(ticket, request, now_ms + request.max_wait_ms)
 
 
@@ -91,7 +92,7 @@ def _newest(snapshot_id: SnapshotId | None) -> SnapshotId:
     return snapshot_id
 
 
-def _not_here(core: Core, verdict: EpochEnd | SnapshotId) -> FetchResponse:
+def _not_here(core: Core, verdict: EpochEnd | SnapshotId, *, number: int) -> FetchResponse:
     return FetchResponse(
         ErrorCode.NONE,
         core.key.node_id,
@@ -100,10 +101,11 @@ def _not_here(core: Core, verdict: EpochEnd | SnapshotId) -> FetchResponse:
         core.log.start_offset,
         diverging=verdict if isinstance(verdict, EpochEnd) else None,
         snapshot_id=verdict if isinstance(verdict, SnapshotId) else None,
+        number=number,
     )
 
 
-def _fetched(core: Core, request: FetchRequest) -> FetchResponse:
+def _fetched(core: Core, request: FetchRequest, *, number: int = 0) -> FetchResponse:
     """The log may have begun later since the fetch was parked; then the next one gets a
     snapshot."""
     batches: tuple[Batch, ...] = ()
@@ -116,6 +118,7 @@ def _fetched(core: Core, request: FetchRequest) -> FetchResponse:
         core.high_watermark,
         core.log.start_offset,
         batches=batches,
+        number=number,
     )
 
 
@@ -177,7 +180,8 @@ def _wake(core: Core, lead: Leadership, now_ms: float) -> None:
         )
         if has_news or now_ms >= parked.deadline_ms:
             del lead.parked[node_id]
-            core.reply(parked.ticket, _fetched(core, request))
+            number = lead.replicas[node_id].answered(now_ms)
+            core.reply(parked.ticket, _fetched(core, request, number=number))
 
 
 def tick(core: Core, now_ms: float) -> None:

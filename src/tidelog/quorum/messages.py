@@ -76,7 +76,8 @@ class EndQuorumEpochResponse:
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
     """All below `fetch_offset` is durable at the replica: a fetch is also an acknowledgement.
-    `high_watermark` is the replica's: a leader that knows a higher one answers at once."""
+    `high_watermark` is the replica's: a leader that knows a higher one answers at once. `heard` is
+    the number of the leader's last answer that came, 0 before the first."""
 
     replica: ReplicaKey
     epoch: LeaderEpoch
@@ -86,12 +87,13 @@ class FetchRequest:
     max_wait_ms: int
     max_bytes: int
     cluster_id: str | None = None
+    heard: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
     """Without an error either where the logs part (`diverging`), or that a snapshot must be fetched
-    first, or batches."""
+    first, or batches; and a `number`, so that the leader learns which of its answers have come."""
 
     error: ErrorCode
     leader_id: NodeId | None
@@ -101,6 +103,7 @@ class FetchResponse:
     diverging: EpochEnd | None = None
     snapshot_id: SnapshotId | None = None
     batches: tuple[Batch, ...] = ()
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

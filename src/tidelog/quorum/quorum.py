@@ -130,15 +130,19 @@ class Quorum:
         self._note_deadline()
 
     def _resume(self, now_ms: float) -> None:
-        """The state that the last run's promises leave open."""
+        """The state that the last run's promises leave open. Until when they hold is not written
+        down: it may have been told one in its last moment."""
         core, election = self._core, self._core.election
+        is_own = election.leader_id == core.key.node_id
+        if core.epoch > 0 and not is_own and Safeguard.VOTE_DURABLE in core.safeguards:
+            core.promise_to(election.leader_id, now_ms)
         if not core.is_voter:
             core.pursuit = Pursuit(None, retry_at_ms=now_ms)
             return
-        core.role_deadline_ms = core.election_timeout_at(now_ms)
+        core.role_deadline_ms = core.standing_at(core.election_timeout_at(now_ms))
         if len(core.voters) == 1:
-            core.role_deadline_ms = now_ms
-        if election.leader_id == core.key.node_id:
+            core.promise, core.role_deadline_ms = None, now_ms
+        if is_own:
             core.state = State.RESIGNED
         elif election.leader_id is not None:
             core.state = State.FOLLOWER
@@ -190,12 +194,12 @@ class Quorum:
 
     @property
     def office_until_ms(self) -> float | None:
-        """A majority follows until then at least, and elects nobody else. None if this replica has
-        no office, or needs no others for it."""
+        """A majority has promised to elect nobody else before that. None if this replica has no
+        office, or needs no others for it."""
         core, lead = self._core, self._core.leadership
         if lead is None or not lead.has_office:
             return None
-        return lead.quorum_deadline_ms(core.voters, core.settings.fetch_timeout_ms)
+        return lead.promised_until_ms(core.voters, core.settings.fetch_timeout_ms)
 
     def join(self, cluster_id: str) -> None:
         """From here on only those are listened to who belong to the same cluster, or to none."""

@@ -68,7 +68,7 @@ def become_unattached(core: Core, now_ms: float, epoch: LeaderEpoch) -> None:
         core.persist(ElectionState(epoch))
     if core.is_voter:
         _enter(core, State.UNATTACHED)
-        core.role_deadline_ms = core.election_timeout_at(now_ms)
+        core.role_deadline_ms = core.standing_at(core.election_timeout_at(now_ms))
     else:
         _enter(core, State.OBSERVER)
         core.pursuit = Pursuit(None, retry_at_ms=now_ms)
@@ -80,7 +80,7 @@ def become_voted(core: Core, now_ms: float, epoch: LeaderEpoch, candidate: Repli
     core.persist(ElectionState(epoch, voted=candidate))
     if core.is_voter:
         _enter(core, State.VOTED)
-        core.role_deadline_ms = core.election_timeout_at(now_ms)
+        core.role_deadline_ms = core.standing_at(core.election_timeout_at(now_ms))
     else:
         _enter(core, State.OBSERVER)
         core.pursuit = Pursuit(None, retry_at_ms=now_ms)
@@ -90,6 +90,7 @@ def become_prospective(core: Core, now_ms: float) -> None:
     """Ask first whether an election would be won: it costs the others nothing, and a replica that
     is cut off does not drive up the epoch for the day it comes back (KIP-996)."""
     assert core.is_voter, "only voters stand for election"
+    assert core.may_elect(core.key.node_id, now_ms), "it has promised to wait"
     _enter(core, State.PROSPECTIVE)
     _ask_for_votes(core, now_ms, is_pre_vote=True)
 

@@ -1,7 +1,8 @@
 """The messages of `messages.py` as the wire has them, and back.
 
 Kafka's requests name topics and partitions; the metadata log is partition 0 of
-`__cluster_metadata`, whose topic id is fixed. `VERSIONS` are those in which everything we say has a
+`__cluster_metadata`, whose topic id is fixed. It is fetched without a session, so the session's id
+is free for the number of an answer. `VERSIONS` are those in which everything we say has a
 place; a peer that asks in an older one is understood. Translating a request of another partition is
 a `DecodeError`.
 """
@@ -245,6 +246,7 @@ def _fetch_to(request: m.FetchRequest) -> fetch.FetchRequest:
         max_wait_ms=request.max_wait_ms,
         min_bytes=0,
         max_bytes=request.max_bytes,
+        session_id=request.heard,
         topics=[fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
     )
 
@@ -261,6 +263,7 @@ def _fetch_from(wire: fetch.FetchRequest) -> m.FetchRequest:
         max_wait_ms=wire.max_wait_ms,
         max_bytes=min(wire.max_bytes, data.partition_max_bytes),
         cluster_id=wire.cluster_id,
+        heard=wire.session_id,
     )
 
 
@@ -285,7 +288,7 @@ def _fetched_to(response: m.FetchResponse) -> fetch.FetchResponse:
         records=b"".join(bytes(batches.encode(batch)) for batch in response.batches),
     )
     topic = fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[partition])
-    return fetch.FetchResponse(responses=[topic])
+    return fetch.FetchResponse(session_id=response.number, responses=[topic])
 
 
 def _fetched_from(wire: fetch.FetchResponse) -> m.FetchResponse:
@@ -304,6 +307,7 @@ def _fetched_from(wire: fetch.FetchResponse) -> m.FetchResponse:
         if snapshot_id.end_offset >= 0
         else None,
         batches=batches.decode(data.records or b""),
+        number=wire.session_id,
     )
 
 

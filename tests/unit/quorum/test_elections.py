@@ -10,6 +10,7 @@ from tidelog.quorum import messages as m
 from tidelog.quorum.batches import Batch
 from tidelog.quorum.events import RequestFailed
 from tidelog.quorum.ports import ElectionState
+from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.states import State
 from tidelog.quorum.voters import ReplicaKey
 
@@ -21,6 +22,7 @@ def with_log(driver: Driver, *epochs: int) -> None:
     driver.log.flushed(driver.log.end_offset)
     driver.store.save(ElectionState(LeaderEpoch(max(epochs))))
     driver.start()
+    driver.now += QuorumSettings().fetch_timeout_ms
 
 
 def test_a_vote_is_durable_before_it_is_given() -> None:

@@ -128,6 +128,7 @@ def test_a_log_that_parts_from_ours_is_told_where() -> None:
         Offset(0),
         Offset(0),
         diverging=EpochEnd(LeaderEpoch(1), Offset(3)),
+        number=1,
     )
     response = driver.fetch_by(2, 2, 0)
     assert response is not None

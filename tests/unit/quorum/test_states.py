@@ -11,6 +11,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.quorum import messages as m
 from tidelog.quorum.events import AnnounceLeader, LeaveOffice, ResignationWanted, TakeOffice
+from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.states import MEANING, TRANSITIONS, State, check_step
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "elections.md"
@@ -57,6 +58,7 @@ def test_a_voter_remembers_its_vote_when_it_comes_back() -> None:
     assert driver.vote_for(2, 1).is_granted
     driver.restart()
     assert driver.state() is State.VOTED
+    driver.now += QuorumSettings().fetch_timeout_ms
     assert not driver.vote_for(3, 1).is_granted
     assert driver.vote_for(2, 1).is_granted
 

@@ -42,7 +42,7 @@ REQUESTS: list[m.PeerRequest] = [
     m.VoteRequest(key(1), key(2), EPOCH, EPOCH, Offset(9), False),
     m.BeginQuorumEpochRequest(key(1), NodeId(2), EPOCH, (HERE,), "c"),
     m.EndQuorumEpochRequest(NodeId(2), EPOCH, (key(3), key(1)), "c"),
-    m.FetchRequest(key(1), EPOCH, Offset(9), LeaderEpoch(2), Offset(5), 500, 1000, "c"),
+    m.FetchRequest(key(1), EPOCH, Offset(9), LeaderEpoch(2), Offset(5), 500, 1000, "c", heard=7),
     m.FetchSnapshotRequest(key(1), EPOCH, SNAPSHOT, 17, 1000, "c"),
 ]
 
@@ -51,7 +51,7 @@ RESPONSES: list[m.PeerResponse] = [
     m.VoteResponse(FENCED, NodeId(2), EPOCH),
     m.BeginQuorumEpochResponse(NONE, NodeId(2), EPOCH),
     m.EndQuorumEpochResponse(FENCED, None, EPOCH),
-    m.FetchResponse(NONE, NodeId(2), EPOCH, Offset(5), Offset(0), batches=BATCHES),
+    m.FetchResponse(NONE, NodeId(2), EPOCH, Offset(5), Offset(0), batches=BATCHES, number=8),
     m.FetchResponse(NONE, NodeId(2), EPOCH, Offset(5), Offset(0), EpochEnd(EPOCH, Offset(0))),
     m.FetchResponse(NONE, NodeId(2), EPOCH, Offset(50), Offset(40), snapshot_id=SNAPSHOT),
     m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, None, EPOCH),

@@ -49,7 +49,7 @@ class Invariants:
         self._said: set[str] = set()
         self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
         """What the cluster has agreed on, as far as the quickest node knows."""
-        self._quorum = QuorumWatch(self._find)
+        self._quorum = QuorumWatch(cluster, self._find)
         self._images = ImageWatch(self._find)
         self._matching = Matching(self._find)
         for host in cluster.hosts.values():
