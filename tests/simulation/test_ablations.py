@@ -20,7 +20,7 @@ LIKELY = {
     Safeguard.TRUNCATE_BY_EPOCH: 4,
     Safeguard.FETCH_IN_EPOCH: 26,
     Safeguard.MAXIMAL_ISR: 8,
-    Safeguard.EPOCH_IN_FETCH: 2,
+    Safeguard.EPOCH_IN_FETCH: 1,
     Safeguard.LOG_START_REPLICATED: 7,
     Safeguard.PRESENT_BEFORE_FOLLOWING: 7,
     Safeguard.CLEAN_MARK: 7,
