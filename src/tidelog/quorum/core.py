@@ -71,7 +71,8 @@ class Promise:
     """To elect nobody but the leader before `until_ms`: every answer of a leader that comes is one.
     On it rests a controller's certainty that there is no other yet. It outlives whatever this
     replica hears of higher epochs, and ends early only if the leader itself says that it is none
-    any more. After a restart it is not known to whom it was given."""
+    any more. After a restart one is taken for granted, to the leader of the epoch if that is known.
+    """
 
     leader_id: NodeId | None
     until_ms: float

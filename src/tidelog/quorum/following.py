@@ -112,12 +112,11 @@ def _answered(
         core.promise = None  # the leader says itself that it is none any more
     if roles.learn(core, now_ms, response.leader_epoch, response.leader_id):
         return None
-    if response.error is not ErrorCode.NONE:
+    if response.error is not ErrorCode.NONE or pursuit.leader_id is None:
         pursuit.download = None
         if has_resigned:
             _lose_leader(core, now_ms)
         return None
-    assert pursuit.leader_id is not None, "only leaders answer so"
     core.promise_to(pursuit.leader_id, now_ms)
     pursuit.retry_at_ms = now_ms
     core.role_deadline_ms = now_ms + core.settings.fetch_timeout_ms
