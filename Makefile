@@ -4,10 +4,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 -rR
+MINUTES ?= 30
+NODES   ?= 1
+PYTEST := $(BIN)/python -m pytest --numprocesses=2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check static serve bench sim docs kcat java clean
+.PHONY: help setup demo test check static serve bench sim soak docs kcat java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +27,9 @@ bench: .make/setup ## measure throughput and latency on this machine
 
 sim: .make/setup ## run simulated nodes with faults
 	@$(BIN)/tidelog sim run
+
+soak: .make/setup ## see whether nodes stay as large as they are; MINUTES=30 NODES=1
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --nodes $(NODES)
 
 docs: .make/setup ## write docs/settings.md from the settings tables
 	@$(BIN)/tidelog config list --markdown >docs/settings.md

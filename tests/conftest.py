@@ -11,6 +11,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from tests.support.command_line import CommandLine
 from tests.support.node_process import RunningNode, StartNode, node_starter
+from tests.support.second_chances import SecondChances
 
 hypothesis_settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -18,17 +19,15 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("house")
 """How long an example takes says more about the machine than about the code."""
 
+
 REAL_PROCESSES = ("compat", "endtoend", "spark")
 """Rooms whose tests run other people's programs, or ours as processes, on a machine that may be
-busy with something else. One that fails gets a second chance, and is named at the end of the run
-even if it then passes. What is deterministic gets none."""
+busy with something else: they get second chances. What is deterministic gets none."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
     rooms = [Path(__file__).parent / name for name in REAL_PROCESSES]
-    for item in items:
-        if any(item.path.is_relative_to(room) for room in rooms):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+    config.pluginmanager.register(SecondChances(config, rooms), "second-chances")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidelog.client.consumer import Consumer
     from tidelog.client.errors import (
         ClientError,
+        DamagedBatch,
         GroupError,
         MessageTooLarge,
         NoBroker,
@@ -39,6 +40,7 @@ __all__ = [
     "ClientError",
     "Connection",
     "Consumer",
+    "DamagedBatch",
     "Delivery",
     "GroupError",
     "Message",
@@ -60,6 +62,7 @@ _HOMES = {
     "consumer": ("Consumer",),
     "errors": (
         "ClientError",
+        "DamagedBatch",
         "GroupError",
         "MessageTooLarge",
         "NoBroker",

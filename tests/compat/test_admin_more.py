@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import kafka
@@ -281,6 +282,25 @@ def test_a_config_that_makes_no_sense_is_refused(
     assert "InvalidConfig" in str(answer)
 
 
+def test_settings_that_programs_for_kafka_give_their_topics_are_accepted(
+    admin: AdminClient, topic: str
+) -> None:
+    given = {
+        "flush.messages": "1",
+        "segment.jitter.ms": "1000",
+        "segment.index.bytes": "1048576",
+        "compression.lz4.level": "12",
+        "remote.storage.enable": "false",
+        "local.retention.ms": "-2",
+    }
+    changes = [change(name, AlterConfigOpType.SET, value) for name, value in given.items()]
+    changes.append(change("confluent.placement.constraints", AlterConfigOpType.DELETE))
+    new = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=changes)
+    result(admin.incremental_alter_configs([new]))
+    now = configs_of(admin, topic)
+    assert {name: now[name].value for name in given} == given
+
+
 def test_configs_of_what_is_not_there_are_refused(admin: AdminClient, unmade_topic: str) -> None:
     unknown = error_of(admin.describe_configs([topic_resource(unmade_topic)]))
     assert unknown.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -288,13 +308,60 @@ def test_configs_of_what_is_not_there_are_refused(admin: AdminClient, unmade_top
     assert unknown.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_the_nodes_configs_are_described(admin: AdminClient, python_admin: Any) -> None:
+def test_the_throttles_of_a_node_are_set_and_cleared(admin: AdminClient) -> None:
+    names = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+
+    def alter(operation: AlterConfigOpType, value: str | None = None) -> dict[str, Any]:
+        changes = [change(name, operation, value) for name in names]
+        node = ConfigResource(ResourceType.BROKER, "1", incremental_configs=changes)
+        result(admin.incremental_alter_configs([node]))
+        found = result(admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]))
+        return {name: (found[name].value, found[name].source) for name in names}
+
+    given = ("5000000", ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+    assert alter(AlterConfigOpType.SET, "5000000") == dict.fromkeys(names, given)
+    nothing = (str(2**63 - 1), ConfigSource.DEFAULT_CONFIG.value)
+    assert alter(AlterConfigOpType.DELETE) == dict.fromkeys(names, nothing)
+
+
+def test_the_nodes_configs_are_described(
+    bootstrap: str, admin: AdminClient, python_admin: Any
+) -> None:
     found = result(admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]))
     given = found["group.consumer.heartbeat.interval.ms"]
     assert (given.value, given.is_default) == ("200", False)
+    told = {name: found[name].value for name in ("node.id", "process.roles", "log.segment.bytes")}
+    assert told == {
+        "node.id": "1",
+        "process.roles": "broker,controller",
+        "log.segment.bytes": "1073741824",
+    }
+    assert found["listeners"].value == f"PLAINTEXT://{bootstrap}"
+    assert found["advertised.listeners"].is_read_only
     resource = kafka.admin.ConfigResource("broker", "1")
     answer = python_admin.describe_configs([resource], config_filter="all")
     assert "group.consumer.heartbeat.interval.ms" in str(answer)
+
+
+def test_a_group_has_settings_of_its_own(python_admin: Any) -> None:
+    def told() -> dict[str, Any]:
+        resource = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.GROUP, "billing")
+        found = python_admin.describe_configs([resource], config_filter="all")
+        (settings,) = found["group"].values()
+        return {name: each["value"] for name, each in settings.items()}
+
+    new = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "6000"}
+    group = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.GROUP, "billing", new)
+    python_admin.alter_configs([group])
+    assert told() == new
+
+
+def test_the_data_directory_is_told_by_its_absolute_path(python_admin: Any) -> None:
+    (answer,) = python_admin.describe_log_dirs()
+    (directory,) = answer["log_dirs"]
+    path = Path(directory["log_dir"])
+    assert path.is_absolute()
+    assert (path / "topics").is_dir()
 
 
 def test_kafka_python_describes_alters_and_resets_configs(python_admin: Any, topic: str) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError
 from tests.compat.clients import aio, confluent, kafka_python
@@ -198,3 +199,27 @@ def test_an_aiokafka_batch_made_by_hand_arrives_whole(bootstrap: str, topic: str
     assert [each.value for each in READER.read(bootstrap, topic, 10)] == [
         b"%d" % number for number in range(10)
     ]
+
+
+@pytest.mark.parametrize("is_idempotent", [False, True])
+def test_librdkafka_hears_which_records_of_a_batch_were_refused(
+    bootstrap: str, make_topic: MakeTopic, is_idempotent: bool
+) -> None:
+    """It tells them from the others where they are two or more.
+
+    The four are one batch however slow the machine is: they linger until `flush` sends them.
+    """
+    topic = make_topic(cleanup_policy="compact")
+    said: dict[str, int] = {}
+    options = {"linger.ms": 60_000, "enable.idempotence": is_idempotent}
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, **options})
+    for number, key in enumerate((b"a", None, b"b", None)):
+
+        def heard(error: KafkaError | None, message: confluent_kafka.Message) -> None:
+            assert error is not None
+            said[(message.value() or b"").decode()] = error.code()
+
+        producer.produce(topic, key=key, value=f"{number}", partition=0, on_delivery=heard)
+    assert producer.flush(PATIENCE_S) == 0
+    others, those = KafkaError._INVALID_DIFFERENT_RECORD, KafkaError.INVALID_RECORD
+    assert said == {"0": others, "1": those, "2": others, "3": those}

@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.support.eventually import eventually
 from tests.support.group_reader import GroupReader
 from tests.support.links import Network
+from tests.support.node_process import watched
 from tests.support.raw_client import ConnectionLost, RawClient
 from tests.support.steady_traffic import SteadyTraffic, check_nothing_lost_or_doubled
 
@@ -67,7 +68,7 @@ class Stage:
                     listen=f"127.0.0.1:{port}",
                     waits=False,
                 )
-            self.nodes[node_id] = stack.enter_context(node)
+            self.nodes[node_id] = stack.enter_context(watched(node))
         for node in self.nodes.values():
             node.wait_ready()
 
@@ -132,8 +133,22 @@ class Stage:
         """-1 if nobody leads."""
         return self.partitions(topic, seen_by=seen_by)[partition].leader_id
 
-    def controller(self) -> int:
-        return self.metadata().controller_id
+    def acting_leader_of(self, topic: str, partition: int = 0) -> int:
+        """The leader, once it knows so itself: the others may hear of an election first, and until
+        then it answers NOT_LEADER_OR_FOLLOWER."""
+        found: list[int] = []
+
+        def is_acting() -> bool:
+            leader = self.leader_of(topic, partition)
+            found[:] = [leader]
+            return leader >= 0 and self.leader_of(topic, partition, seen_by=leader) == leader
+
+        self._wait(is_acting, f"a leader of {topic}-{partition} that knows it is one")
+        return found[0]
+
+    def controller(self, *, seen_by: int | None = None) -> int:
+        """A node that does not know names itself: it hands on what is meant for the controller."""
+        return self.metadata(seen_by=seen_by).controller_id
 
     def who_is(self, role: str) -> int:
         """`leader` or `follower` of the first partition, or `controller`."""

@@ -80,6 +80,45 @@ def wipe_some_bytes(directory: Path, random: Random) -> None:
     path.write_bytes(data)
 
 
+def zero_a_byte(segment: int) -> Damage:
+    """One byte in the middle of a record's value, which was not zero, is zero now."""
+
+    def damage(directory: Path, random: Random) -> None:
+        path = log_files(directory)[segment]
+        inside = [place for place in batches_of(directory).values() if place[0] == path.name]
+        _, position, batch = random.choice(inside[1:-1])
+        data = bytearray(path.read_bytes())
+        at = position + len(batch) // 2
+        assert data[at] != 0
+        data[at] = 0
+        path.write_bytes(data)
+
+    return damage
+
+
+def zero_a_page(segment: int) -> Damage:
+    """4 KiB of zeros where batches were: a page that the disk has lost."""
+
+    def damage(directory: Path, random: Random) -> None:
+        path = log_files(directory)[segment]
+        data = bytearray(path.read_bytes())
+        at = random.randrange(100, len(data) - 4096 - 2000)
+        data[at : at + 4096] = bytes(4096)
+        path.write_bytes(data)
+
+    return damage
+
+
+def append_noise(segment: int) -> Damage:
+    """Bytes behind the segment's last batch that nobody wrote there."""
+
+    def damage(directory: Path, random: Random) -> None:
+        path = log_files(directory)[segment]
+        path.write_bytes(path.read_bytes() + random.randbytes(700))
+
+    return damage
+
+
 def shorten_log(segment: int) -> Damage:
     def damage(directory: Path, random: Random) -> None:
         path = log_files(directory)[segment]
@@ -159,6 +198,30 @@ LOG_DAMAGE: dict[str, Damage] = {
     "the active segment gone": remove_segment(-1),
 }
 
+DAMAGE_BEFORE_THE_TAIL: dict[str, Damage] = {
+    "a bit in a closed segment": flip_in(None, segment=2),
+    "a bit in a length in a closed segment": flip_in(_LENGTH_AT + 2, segment=1),
+    "a bit in the last closed segment": flip_in(None, segment=-2),
+    "a zero byte in the last closed segment": zero_a_byte(-2),
+    "a page of zeros in a closed segment": zero_a_page(2),
+    "noise behind a closed segment": append_noise(2),
+    "a closed segment cut short": shorten_log(2),
+    "the first segment gone": remove_segment(0),
+    "a closed segment gone": remove_segment(2),
+    "the last closed segment cut short": shorten_log(-2),
+    "the last closed segment gone": remove_segment(-2),
+    "a bit in the active segment": flip_in(None, segment=-1),
+    "noise behind the active segment": append_noise(-1),
+}
+"""After each of these the log still shows how far it went: something whole follows the damage."""
+
+DAMAGE_OF_THE_TAIL: dict[str, Damage] = {
+    "a bit in the last batch": flip_last_batch,
+    "the active segment cut short": shorten_log(-1),
+    "the active segment gone": remove_segment(-1),
+}
+"""After a crash these look like a tail that was never flushed: only other copies know better."""
+
 SIDE_DAMAGE: dict[str, Damage] = {
     f"{pattern} {name}": _rewrite(pattern, change)
     for pattern in ("*.index", "*.timeindex", "*.snapshot", "leader-epoch-checkpoint", "flushed")
@@ -169,4 +232,7 @@ SIDE_DAMAGE: dict[str, Damage] = {
         ("garbled", _garbled),
         ("flipped", _flipped),
     )
-} | {"flushed half gone": _rewrite("flushed", _one_slot_gone)}
+} | {
+    "flushed half gone": _rewrite("flushed", _one_slot_gone),
+    "bytes behind a closed segment": append_noise(1),
+}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.support.eventually import RanOutOfTime
 from tests.support.node_process import RunningNode
 from tests.support.raw_client import RawClient, opened
 
@@ -59,7 +60,7 @@ def attempts(what: str) -> Iterator[None]:
     while time.monotonic() < deadline:
         yield
         time.sleep(0.01)
-    raise AssertionError(f"{what} did not come about within {DEADLINE_S:.0f} s")
+    raise RanOutOfTime(f"{what} did not come about within {DEADLINE_S:.0f} s")
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

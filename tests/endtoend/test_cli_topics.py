@@ -108,15 +108,34 @@ def test_what_a_node_was_given_is_its_own(
 ) -> None:
     node = start_node(tmp_path / "data", "--set", "num.partitions=4", "--set", "retention.ms=5000")
     described = tidelog("config", "describe", "node", "--bootstrap", node.bootstrap, "--json").json
-    own = [row for row in described["settings"] if row["source"] == "node"]
+    own = {row["name"]: row["value"] for row in described["settings"] if row["source"] == "node"}
     assert described["node"] == "1"
-    assert own == [
-        {"name": "num.partitions", "value": "4", "source": "node"},
-        {"name": "retention.ms", "value": "5000", "source": "node"},
-    ]
+    assert (own["num.partitions"], own["retention.ms"], own["log.retention.ms"]) == (
+        "4",
+        "5000",
+        "5000",
+    )
+    assert own["log.dirs"] == str(tmp_path / "data")
+    assert own["listeners"] == f"PLAINTEXT://{node.bootstrap}"
     shown = tidelog("config", "describe", "node", "1", "--bootstrap", node.bootstrap)
     assert "What its topics have unless they say otherwise:" in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
+
+
+def test_a_group_is_given_settings_before_there_is_one(shell: Shell) -> None:
+    shell("config", "set", "group", "billing", "consumer.session.timeout.ms=50000")
+    told = shell("config", "describe", "group", "billing", "--json").json
+    assert told == {
+        "group": "billing",
+        "settings": [
+            {"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"},
+            {"name": "consumer.heartbeat.interval.ms", "value": "5000", "source": "default"},
+        ],
+    }
+    said = shell("config", "unset", "group", "billing", "consumer.session.timeout.ms").output
+    assert said == "billing: consumer.session.timeout.ms is 45000 (45 s, from the default)\n"
+    refused = shell("config", "set", "group", "billing", "consumer.session.timeout.ms=1")
+    assert (refused.code, "group.consumer.min.session.timeout.ms" in refused.errors) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -148,3 +167,13 @@ def test_a_refusal_is_one_line_and_code_1(
     assert outcome.errors.startswith("error: ")
     assert outcome.errors.count("\n") == 1
     assert said in outcome.errors
+
+
+def test_an_operator_confirms_the_clock(shared_shell: Shell) -> None:
+    told = shared_shell("cluster", "confirm-clock", "--json")
+    assert told.code == 0
+    rows = {
+        row["name"]: row["value"]
+        for row in shared_shell("config", "describe", "node", "--json").json["settings"]
+    }
+    assert rows["clock.confirmed.ms"] == str(told.json["confirmed_ms"])

@@ -3,6 +3,7 @@ to have what it lacks, nothing damaged is served, and it gets what it needs from
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from random import Random
 import pytest
 from confluent_kafka import Consumer, ElectionType, TopicPartition
 from tests.endtoend.cluster_stage import PARTITIONS, TOPIC, Stage, a_stage
-from tests.endtoend.damaging import flip_in, log_files, remove_segment
+from tests.endtoend.damaging import append_noise, flip_in, log_files, remove_segment
 from tests.support.eventually import attempts, eventually
 
 from tidelog.log.marks import MarkFile
@@ -59,13 +60,16 @@ def test_a_wiped_and_an_old_directory_are_filled_before_they_count(
 
 def test_damage_is_never_served_and_is_repaired_from_a_peer(stage: Stage) -> None:
     led = next(p for p in range(PARTITIONS) if stage.leader_of(TOPIC, p) == VICTIM)
-    followed = next(p for p in range(PARTITIONS) if p != led)
+    followed, other = (p for p in range(PARTITIONS) if p != led)
     victim = stage.nodes[VICTIM]
     with stage.play() as traffic:
         eventually(lambda: _has_segments(stage), "a few segments of everything")
         victim.kill()
         flip_in(None, segment=1)(stage.partition_directory(VICTIM, led), Random(1))
         remove_segment(1)(stage.partition_directory(VICTIM, followed), Random(1))
+        lengthened = log_files(stage.partition_directory(VICTIM, other))[2]
+        size = lengthened.stat().st_size
+        append_noise(2)(lengthened.parent, Random(1))
         stage.restart(VICTIM)
         stage.wait_until_whole()
         eventually(lambda: _is_repaired(stage, followed), "the follower's repair")
@@ -73,9 +77,37 @@ def test_damage_is_never_served_and_is_repaired_from_a_peer(stage: Stage) -> Non
         traffic.wait_for_progress()
         _read_to(stage, led, max(at[1] for at in traffic.placed.values() if at[0] == led))
         eventually(lambda: _is_repaired(stage, led), "the former leader's repair")
+        os.truncate(lengthened, size)  # by hand, so that all copies are equal again
     assert f"{TOPIC}-{led}: " in victim.log
     assert "quarantined" in victim.log
+    assert victim.log.count("no records affected") == 1
+    assert not _is_repaired(stage, other), "what holds no record is not fetched again"
     assert "LOST" not in victim.log
+
+
+def test_a_flip_under_a_running_node_is_found_and_repaired_though_nobody_reads(
+    tmp_path: Path,
+) -> None:
+    settings = ("--set", "segment.bytes=8192", "--set", "log.scrub.interval.ms=1000")
+    with a_stage(tmp_path, *settings) as stage:
+        led = next(p for p in range(PARTITIONS) if stage.leader_of(TOPIC, p) == VICTIM)
+        followed = next(p for p in range(PARTITIONS) if p != led)
+        with stage.play():
+            eventually(lambda: _has_segments(stage), "a few segments of everything")
+            for partition in (led, followed):
+                _flip_in_place(log_files(stage.partition_directory(VICTIM, partition))[1])
+            eventually(lambda: _is_repaired(stage, led), "the former leader's repair")
+            eventually(lambda: _is_repaired(stage, followed), "the follower's repair")
+        assert "LOST" not in stage.nodes[VICTIM].log
+
+
+def _flip_in_place(path: Path) -> None:
+    """As a failing disk does, and not as an editor: the file stays the same."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes((byte ^ 4,)))
 
 
 def _read_to(stage: Stage, partition: int, end: int) -> None:

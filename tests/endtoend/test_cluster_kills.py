@@ -86,7 +86,7 @@ def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
     stage: Stage,
 ) -> None:
     stage.create_topic("side", partitions=1)
-    victim = stage.leader_of("side")
+    victim = stage.acting_leader_of("side")
     zombie = stage.nodes[victim]
     with (
         stage.play() as traffic,
@@ -100,14 +100,14 @@ def test_a_leader_that_was_frozen_acknowledges_nothing_and_serves_nothing_stale(
         reader.send(fetch_request("side", 0), _BY_NAME_FETCH)
         stage.wait_for_other_leader(victim, "side")
         stage.wait_for_other_leader(victim)
-        with RawClient(stage.nodes[stage.leader_of("side")]) as elsewhere:
+        with RawClient(stage.nodes[stage.acting_leader_of("side")]) as elsewhere:
             assert elsewhere.must_produce("side", b"to its successor") == 5
         traffic.wait_for_progress()
         zombie.process.send_signal(signal.SIGCONT)
         assert error_of_produce(writer) is not ErrorCode.NONE
         served = _served(reader)
         stage.wait_until_whole("side")
-    with RawClient(stage.nodes[stage.leader_of("side")]) as client:
+    with RawClient(stage.nodes[stage.acting_leader_of("side")]) as client:
         truth = client.read("side")
     assert [truth[offset] for offset in range(6)] == [
         *(b"%d" % n for n in range(5)),

@@ -23,7 +23,7 @@ from tidelog.client import Admin, Producer
 from tidelog.client.cluster_admin import ClusterAdmin
 from tidelog.model.ids import TopicPartition
 
-TOPIC = "orders"
+TOPIC, OFFSETS = "orders", "__consumer_offsets"
 PARTITIONS = 3
 
 
@@ -46,6 +46,17 @@ def keeps(bootstrap: str, node_id: int) -> int:
         for topic in Admin(bootstrap).topics()
         for partition in topic.partitions
     )
+
+
+def is_up(bootstrap: str, node_id: int) -> bool:
+    """All nodes say so: what one of them has just heard, another may not have."""
+    views = [ClusterAdmin(address).view() for address in bootstrap.split(",")]
+    return not any(view.nodes[node_id].is_fenced for view in views)
+
+
+def copies(bootstrap: str, topic: str) -> set[int]:
+    """How many copies are in sync, of each partition."""
+    return {len(partition.in_sync) for partition in Admin(bootstrap).topic(topic).partitions}
 
 
 def is_whole(bootstrap: str, copies: int) -> bool:
@@ -86,6 +97,10 @@ def test_a_node_alone_grows_to_three_and_may_then_be_lost(
         three = joined(stack, tmp_path / "three", first, "--voter")
         cluster = ClusterAdmin(first)
         eventually(lambda: sorted(cluster.quorum().voters) == [1, 2, 3], "three voters")
+        eventually(lambda: copies(first, OFFSETS) == {3}, "the groups' topic on all nodes")
+        assert copies(first, TOPIC) == {1}
+        told = tidelog("cluster", "status", "--json", "--bootstrap", first).json
+        assert told["lacking_copies"] == []
         moved = tidelog(*("cluster", "reassign", "--replication-factor", "3", "--yes", "-b", first))
         assert (moved.code, moved.errors) == (0, "")
         traffic.wait_for_progress()
@@ -120,6 +135,7 @@ def test_a_node_joins_takes_its_share_and_is_drained_and_removed(
         assert keeps(cluster.bootstrap, 4) == len(shown["partitions"]) == 3
         assert four.stop() == 0
         four = stack.enter_context(NodeProcess(tmp_path / "four", listen=four.bootstrap))
+        eventually(lambda: is_up(cluster.bootstrap, 4), "the others have heard of it")
         drained = tidelog("cluster", "drain", "3", "--yes", *at)
         assert (drained.code, drained.errors) == (0, "")
         assert keeps(cluster.bootstrap, 3) == 0

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.endtoend.cluster_stage import Stage, a_stage
-from tests.support.eventually import eventually
+from tests.support.command_line import CommandLine
+from tests.support.eventually import attempts, eventually
+from tests.support.raw_client import ConnectionLost, RawClient
 
 from tidelog.cli.node_process import NodeProcess
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 VICTIM = 2
 
@@ -58,6 +61,60 @@ def test_a_directory_of_another_cluster_is_not_let_in_and_says_so_once(
         assert len(addresses) == len(set(addresses))
         identity.write_text(ours)
         stage.restart(VICTIM)
+
+
+def test_a_node_back_from_a_crash_serves_clients_when_it_knows_what_is_true(
+    stage: Stage, tidelog: CommandLine
+) -> None:
+    """Without the others it never does: it says so, and hangs nobody."""
+    before = stage.metadata(seen_by=VICTIM)
+    for node in stage.nodes.values():
+        node.kill()
+    stage.restart(VICTIM, waits=False)
+    with _client_of(stage, VICTIM) as client, pytest.raises(ConnectionLost):
+        client.request(MetadataRequest(topics=None))
+    told = tidelog("cluster", "status", "--bootstrap", stage.nodes[VICTIM].bootstrap)
+    assert told.code == 1
+    assert "more than half of them must be up" in " ".join(told.errors.split())
+    for node_id in stage.nodes:
+        if node_id != VICTIM:
+            stage.restart(node_id, waits=False)
+    after = _first_answer(stage, VICTIM)
+    assert [topic.name for topic in after.topics] == [topic.name for topic in before.topics]
+    assert after.brokers
+    assert _epochs(after) >= _epochs(before)
+    stage.wait_until_whole()
+
+
+def _client_of(stage: Stage, node_id: int) -> RawClient:
+    """The process is there before it listens."""
+    found: list[RawClient] = []
+
+    def is_listening() -> bool:
+        try:
+            found.append(RawClient(stage.nodes[node_id]))
+        except ConnectionLost:
+            return False
+        return True
+
+    eventually(is_listening, f"node {node_id} to listen")
+    return found[0]
+
+
+def _first_answer(stage: Stage, node_id: int) -> MetadataResponse:
+    """Of the node, however often it closes the connection before."""
+    for _ in attempts(f"an answer of node {node_id}"):
+        with _client_of(stage, node_id) as client:
+            try:
+                answer: MetadataResponse = client.request(MetadataRequest(topics=None))
+            except ConnectionLost:
+                continue
+            return answer
+    raise AssertionError
+
+
+def _epochs(answer: MetadataResponse) -> list[int]:
+    return [one.leader_epoch for topic in answer.topics for one in topic.partitions]
 
 
 def test_the_last_of_them_does_not_wait_for_a_cluster_that_is_gone(stage: Stage) -> None:

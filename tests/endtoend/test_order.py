@@ -5,7 +5,14 @@ from __future__ import annotations
 from tests.endtoend.observing import assert_healthy
 from tests.support.node_driver import batch_of
 from tests.support.node_process import RunningNode
-from tests.support.raw_client import RawClient, fetch_request, opened, patient_produce
+from tests.support.raw_client import (
+    LATEST,
+    RawClient,
+    fetch_request,
+    list_offsets_request,
+    opened,
+    patient_produce,
+)
 
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -92,3 +99,14 @@ def test_no_acks_means_no_answer_and_an_error_ends_the_connection(
     client.send_unanswered(patient_produce("nowhere", batch_of(b"x"), acks=0), 9)
     assert client.is_closed_by_node()
     assert_healthy(node)
+
+
+def test_a_read_behind_a_write_on_one_connection_sees_it(client: RawClient) -> None:
+    """Sent without waiting for the write's answer, which is on its way to the disk."""
+    client.create_topic("t")
+    for number in range(20):
+        client.send(patient_produce("t", batch_of(b"%d" % number)), 9)
+        client.send(list_offsets_request("t", LATEST))
+    for number in range(20):
+        assert client.receive().responses[0].partition_responses[0].base_offset == number
+        assert client.receive().topics[0].partitions[0].offset == number + 1

@@ -46,6 +46,13 @@ def test_a_second_process_on_a_data_directory(node: RunningNode) -> None:
         client.create_topic("still-here")
 
 
+def test_a_python_without_assertions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    line = refusal(tmp_path / "data")
+    assert "python -O" in line
+    assert "PYTHONOPTIMIZE" in line
+
+
 def test_a_lock_left_by_a_dead_process_is_no_obstacle(node: RunningNode) -> None:
     node.kill()
     assert (node.data_dir / ".lock").exists()

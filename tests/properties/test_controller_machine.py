@@ -31,9 +31,9 @@ def test_no_leader_ever_lacks_a_committed_record(first: int) -> None:
 
 @pytest.mark.parametrize("safeguard", OF_THE_CONTROLLER)
 def test_without_a_safeguard_a_committed_record_is_lost(safeguard: Safeguard) -> None:
-    for seed in range(300):
+    for seed in range(600):
         try:
             ClusterModel(seed, safeguards=ALL_SAFEGUARDS - {safeguard}).run(STEPS)
         except RecordLost:
             return
-    raise AssertionError(f"300 runs did not notice that {safeguard.name} was off")
+    raise AssertionError(f"600 runs did not notice that {safeguard.name} was off")

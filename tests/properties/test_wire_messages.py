@@ -24,7 +24,7 @@ from tests.unit.wire.instances import (
 
 from tidelog.wire.codec import decoder, encode_body
 from tidelog.wire.messages import Api
-from tidelog.wire.schema import schema_of
+from tidelog.wire.schema import OWN_TAG, schema_of
 
 thorough = settings(
     max_examples=60,
@@ -51,7 +51,7 @@ def test_kio_reads_what_we_encode_and_writes_the_same_bytes(
     api: Api, kind: str, data: st.DataObject
 ) -> None:
     version = data.draw(st.sampled_from(kio_versions(api)))
-    original = data.draw(instances(class_of(api, kind), version))
+    original = _without_own_fields(data.draw(instances(class_of(api, kind), version)))
     ours = joined(encode_body(original, version))
     _check_against_kio(kio_class(api, kind, version), ours)
 
@@ -67,6 +67,14 @@ def test_what_members_exchange_is_read_back_by_us_and_by_kio(
     ours = joined(encode_body(original, version))
     assert decoder(cls, version)(memoryview(ours), 0) == original
     _check_against_kio(kio_embedded_class(cls, version), ours)
+
+
+def _without_own_fields(message: Any) -> Any:
+    """Only our own nodes know them."""
+    for field in schema_of(type(message)).fields:
+        if field.tag is not None and field.tag >= OWN_TAG:
+            setattr(message, field.name, [])
+    return message
 
 
 def _check_against_kio(entity_class: Any, ours: bytes) -> None:

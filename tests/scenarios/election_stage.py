@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tests.support.controller_driver import ControllerDriver
 
 from tidelog.controller.elections import Election
+from tidelog.controller.log_ends import LogEnd, LogEnds
 from tidelog.controller.reassignments import plan_drain
 from tidelog.metadata.image import PartitionState
 from tidelog.metadata.records import (
@@ -22,7 +23,14 @@ from tidelog.metadata.records import (
     UnregisterNodeRecord,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_BROKER_EPOCH, NO_LEADER, NodeId
+from tidelog.model.ids import (
+    NO_BROKER_EPOCH,
+    NO_LEADER,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionKey,
+)
 
 
 class ElectionStage:
@@ -121,10 +129,29 @@ class ElectionStage:
         self.lines += [f"plan: {name} has nowhere to go" for name in stuck]
         self.driver.commit(self.driver.controller.reassign(moves))
 
-    def do_elect(self, kind: str) -> None:
-        decision = self.driver.controller.elect_leaders(None, Election[kind.upper()])
+    def do_elect(self, kind: str, *logs: str) -> None:
+        """`elect unclean 1=3@70 2=empty`: node 1 says that its last record is of epoch 3, and that
+        its log ends at 70."""
+        log_ends = self._log_ends(logs)
+        decision = self.driver.controller.elect_leaders(None, Election[kind.upper()], log_ends)
         self.driver.commit(decision)
         self.lines += [f"ElectLeaders {each.name} {each.error.name}" for each in decision.response]
+
+    def do_hear(self, *logs: str) -> None:
+        """The controller has asked about what waits for an unclean election, as topics allow."""
+        self.driver.commit(self.driver.controller.elect_waiting(self._log_ends(logs)))
+
+    def _log_ends(self, logs: tuple[str, ...]) -> dict[PartitionKey, LogEnds]:
+        """What nodes say of t-0, under their present registrations."""
+        told = {}
+        for word in logs:
+            node, _, text = word.partition("=")
+            epoch, _, end = ("-1", "", "0") if text == "empty" else text.partition("@")
+            told[NodeId(int(node))] = LogEnd(
+                self.driver.epochs[NodeId(int(node))], LeaderEpoch(int(epoch)), Offset(int(end))
+            )
+        state = self.driver.state()
+        return {state.key: LogEnds(state.leader_epoch, told)}
 
     # --- reactions ----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any
 from tests.support.group_driver import FixedTopics, GroupDriver
 
 from tidelog.groups.consumer_group import MemberState
+from tidelog.groups.decision import GroupRecord
 from tidelog.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -197,7 +198,7 @@ class Stage:
             if ticket in self.driver.replies:
                 del self.tickets[ticket]
                 self.hear(self.consumers[name], api, self.driver.replies[ticket])
-        written = [self.record_in_words(*record) for record in self.driver.log[self.written :]]
+        written = [self.record_in_words(record) for record in self.driver.log[self.written :]]
         self.written = len(self.driver.log)
         self.lines[:0] = [f"log: {line}" for line in written if line is not None]
         state = self.state_in_words()
@@ -234,8 +235,8 @@ class Stage:
         newer = self.driver.newer_state(GROUP)
         return f"{newer} (newer protocol)" if newer != "Dead" else self.driver.state(GROUP)
 
-    def record_in_words(self, key: bytes, value: bytes | None) -> str | None:
-        found = read_record(key, value)
+    def record_in_words(self, record: GroupRecord) -> str | None:
+        found = read_record(*record[:3])
         assert found is not None
         return in_record_words(found[0], found[1], self.driver.topics)
 

@@ -8,11 +8,14 @@ from tidelog.broker.effects import Effect, SendResponse
 from tidelog.broker.events import Event, FrameReceived
 from tidelog.broker.node import Node
 from tidelog.broker.registration import Stage
+from tidelog.log.disk import FileSpan
+from tidelog.log.log import Log
 from tidelog.metadata.records import MetadataRecord, ProducerIdsRecord
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset
 from tidelog.sim.ablations import find_broken
 from tidelog.sim.run import ANY_SIZE
+from tidelog.wire.batch import read_header
 
 _NOW_AND_THEN = 50
 
@@ -22,8 +25,8 @@ class ForgetfulNode(Node):
 
     steps = 0
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
-        effects = super().step(now, event)
+    def settle(self, now: Now) -> list[Effect]:
+        effects = super().settle(now)
         self.steps += 1
         if self.steps % _NOW_AND_THEN == 0 and not self._is_stopped:
             for replica in list(self.state.replicas.by_key.values())[:1]:
@@ -39,8 +42,8 @@ class HoardingNode(Node):
 
     hoard: memoryview | None = None
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
-        effects = super().step(now, event)
+    def receive(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().receive(now, event)
         answers = [effect for effect in effects if isinstance(effect, SendResponse)]
         if isinstance(event, FrameReceived):
             if self.hoard is not None and answers and len(self.hoard) >= 8:
@@ -49,14 +52,39 @@ class HoardingNode(Node):
         return effects
 
 
+class ThoroughNode(Node):
+    """It reads all that it has again whenever somebody asks it for something."""
+
+    def receive(self, now: Now, event: Event) -> list[Effect]:
+        effects = super().receive(now, event)
+        if isinstance(event, FrameReceived) and not self._is_stopped:
+            for replica in self.state.replicas.by_key.values():
+                self._read(replica.log)
+        return effects
+
+    def _read(self, log: Log) -> None:
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            span = log.read(offset, max_bytes=1, limit_offset=log.log_end_offset, at_least_one=True)
+            if not isinstance(span, FileSpan):
+                return
+            offset = Offset(read_header(memoryview(span.read())).next_offset)
+
+
 class HastyNode(Node):
     """It forgets to answer now and then: nothing is lost, but somebody waits for ever."""
 
     answers = 0
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
+    def receive(self, now: Now, event: Event) -> list[Effect]:
+        return self._without_some(super().receive(now, event))
+
+    def settle(self, now: Now) -> list[Effect]:
+        return self._without_some(super().settle(now))
+
+    def _without_some(self, all_effects: list[Effect]) -> list[Effect]:
         effects = []
-        for effect in super().step(now, event):
+        for effect in all_effects:
             self.answers += isinstance(effect, SendResponse)
             if not isinstance(effect, SendResponse) or self.answers % _NOW_AND_THEN:
                 effects.append(effect)
@@ -81,8 +109,8 @@ class StubbornNode(Node):
 class LenientNode(Node):
     """Its leaders are content with however few are in sync."""
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
-        effects = super().step(now, event)
+    def settle(self, now: Now) -> list[Effect]:
+        effects = super().settle(now)
         for replica in self.state.replicas.by_key.values():
             if replica.leader is not None:
                 replica.leader.has_enough_replicas = True
@@ -95,8 +123,8 @@ class LonelyNode(Node):
 
     steps = 0
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
-        effects = super().step(now, event)
+    def settle(self, now: Now) -> list[Effect]:
+        effects = super().settle(now)
         self.steps += 1
         for replica in self.state.replicas.by_key.values():
             if replica.leader is not None and self.steps % _NOW_AND_THEN == 0:
@@ -132,6 +160,12 @@ def test_a_node_that_keeps_a_requests_memory_is_caught() -> None:
     assert discovery is not None
 
 
+def test_a_node_whose_steps_grow_with_its_data_is_caught() -> None:
+    discovery = find_broken(ThoroughNode, max_seeds=20)
+    assert discovery is not None
+    assert "events takes" in discovery.outcome.findings[0].text
+
+
 def test_a_node_that_swallows_an_answer_is_caught() -> None:
     discovery = find_broken(HastyNode, max_seeds=20)
     assert discovery is not None
@@ -152,7 +186,7 @@ def test_nodes_of_a_cluster_that_keep_a_requests_memory_are_caught() -> None:
 
 
 def test_nodes_that_lead_on_without_a_session_are_caught() -> None:
-    discovery = find_broken(StubbornNode, nodes=ANY_SIZE, max_seeds=40)
+    discovery = find_broken(StubbornNode, nodes=ANY_SIZE, max_seeds=120, likely=102)
     assert discovery is not None
     assert {finding.property for finding in discovery.outcome.findings} & {"C11"}
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.eventually import check_time
+
 PATIENCE_S = 300.0
 """Spark takes seconds to start where nothing else runs, and minutes where much does."""
 
@@ -17,7 +19,7 @@ PATIENCE_S = 300.0
 def wait_for(condition: Callable[[], object], what: str) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline_s, f"{what} did not come within {PATIENCE_S:.0f} s"
+        check_time(deadline_s, f"{what} did not come within {PATIENCE_S:.0f} s")
         time.sleep(0.002)
 
 

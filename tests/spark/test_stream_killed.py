@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark import parquet_stream
 from tests.spark.topics import make_topic, numbered, produce
+from tests.support.eventually import check_time
 from tests.support.node_process import RunningNode
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -47,7 +48,7 @@ def run_until(driver: subprocess.Popen[bytes], directory: Path, batches: int) ->
     """Or until it ends by itself. A starved machine takes minutes to start Spark."""
     deadline = time.monotonic() + PATIENCE_S
     while committed_batches(directory) < batches and driver.poll() is None:
-        assert time.monotonic() < deadline, f"no batch {batches} within {PATIENCE_S:.0f} s"
+        check_time(deadline, f"no batch {batches} within {PATIENCE_S:.0f} s")
         time.sleep(0.02)
 
 

@@ -17,6 +17,7 @@ from tests.support.controller_driver import ControllerDriver
 from tidelog.controller.configs import ConfigChange, Operation
 from tidelog.controller.elections import Election
 from tidelog.controller.isr_changes import IsrChange, IsrMember
+from tidelog.controller.log_ends import LogEnd, LogEnds
 from tidelog.controller.reassignments import Reassignment, plan_drain, plan_spread
 from tidelog.controller.topics import TopicSpec
 from tidelog.metadata.image import Image, PartitionState
@@ -25,7 +26,9 @@ from tidelog.model.ids import (
     NO_BROKER_EPOCH,
     NO_LEADER,
     NO_TOPIC_ID,
+    LeaderEpoch,
     NodeId,
+    Offset,
     PartitionKey,
 )
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -220,6 +223,7 @@ class ClusterModel:
                     lag = self.random.choice([0, 0, 0, 1, 4])
                     self.driver.beat(node_id, seen=self.driver.offset - lag)
             self.driver.commit(self.driver.controller.tick(self.driver.now_ms))
+            self.elect_waiting()
 
     def start(self) -> None:
         down = [node_id for node_id in self.lives if not self.serves(node_id)]
@@ -367,10 +371,49 @@ class ClusterModel:
             election = Election.PREFERRED
         else:
             election = Election.UNCLEAN
-            self.uncleanly.update(s.key for s in self.image.partitions() if s.leader == NO_LEADER)
-        self.driver.commit(self.driver.controller.elect_leaders(None, election))
+        states = [s for s in self.image.partitions() if s.leader == NO_LEADER]
+        if election is Election.UNCLEAN:
+            self.uncleanly.update(state.key for state in states)
+        log_ends = self.log_ends(states)
+        self.driver.commit(self.driver.controller.elect_leaders(None, election, log_ends))
+        self.check_fullest(log_ends)
         self.look()
         self.uncleanly.clear()
+
+    def elect_waiting(self) -> None:
+        """The controller has asked for what it needs to know."""
+        log_ends = self.log_ends(self.driver.controller.waiting_for_log_ends())
+        self.driver.commit(self.driver.controller.elect_waiting(log_ends))
+        self.check_fullest(log_ends)
+
+    def log_ends(self, states: list[PartitionState]) -> dict[PartitionKey, LogEnds]:
+        """What those say that run and are registered."""
+        return {
+            state.key: LogEnds(
+                state.leader_epoch,
+                {
+                    node_id: LogEnd(
+                        self.image.nodes[node_id].epoch,
+                        LeaderEpoch(0),
+                        Offset(self.lives[node_id].logs.get(state.key, 0)),
+                    )
+                    for node_id in state.replicas
+                    if self.serves(node_id)
+                },
+            )
+            for state in states
+        }
+
+    def check_fullest(self, log_ends: dict[PartitionKey, LogEnds]) -> None:
+        """Whoever was elected has all that the fullest had of those that could be."""
+        for key, told in log_ends.items():
+            state = self.image.partition(key)
+            if state is None or state.leader not in told.by_node:
+                continue
+            usable = {n: end for n, end in told.by_node.items() if self.image.is_usable(n)}
+            fullest = max(end.log_end_offset for end in usable.values())
+            has = usable[state.leader].log_end_offset
+            assert has == fullest, f"{state.name}: {state.leader} has {has} of {fullest}"
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -383,6 +426,7 @@ class ClusterModel:
                 if self.serves(node_id):
                     self.driver.beat(node_id)
             self.driver.commit(self.driver.controller.tick(self.driver.now_ms))
+            self.elect_waiting()
             self.look()
         assert all(self.image.is_usable(node_id) for node_id in self.lives)
         for _ in range(4):

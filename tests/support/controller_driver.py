@@ -17,7 +17,14 @@ from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, Listener, PartitionState
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId, Offset, TopicPartition
+from tidelog.model.ids import (
+    NO_BROKER_EPOCH,
+    BrokerEpoch,
+    NodeId,
+    Offset,
+    PartitionKey,
+    TopicPartition,
+)
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 SESSION_MS = 3000.0
@@ -121,6 +128,7 @@ class ControllerDriver:
         seen: int | None = None,
         is_cut_off: bool = False,
         is_certain: bool = True,
+        may_lack: tuple[PartitionKey, ...] = (),
     ) -> HeartbeatOutcome:
         node_id = NodeId(node)
         beat = Heartbeat(
@@ -130,6 +138,7 @@ class ControllerDriver:
             wants_fence=wants_fence,
             wants_shutdown=wants_shutdown,
             is_cut_off=is_cut_off,
+            may_lack=may_lack,
         )
         decision = self.controller.heartbeat(beat, now_ms=self.now_ms, is_certain=is_certain)
         self.commit(decision)

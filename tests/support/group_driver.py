@@ -54,6 +54,8 @@ class FixedTopics:
         self._ids: dict[str, UUID] = {}
         self._created = 0
         self.version = 0
+        self.configs: dict[str, dict[str, str]] = {}
+        """Settings of groups, by the group's name."""
         for name, count in partitions.items():
             self.create(name, count)
 
@@ -83,6 +85,9 @@ class FixedTopics:
 
     def names(self) -> list[str]:
         return list(self._partitions)
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        return self.configs.get(group_id, {})
 
 
 def subscription(*topics: str) -> bytes:
@@ -120,8 +125,8 @@ class GroupDriver:
     def replayed(self, log: Sequence[GroupRecord]) -> Coordinator:
         """Another coordinator, of what the log says."""
         coordinator = Coordinator(self.settings, Random(self._starts), self.topics)
-        for key, value in log:
-            coordinator.replay(key, value)
+        for record in log:
+            coordinator.replay(*record)
         return coordinator
 
     def restart(self) -> None:
@@ -136,9 +141,9 @@ class GroupDriver:
         """Append, replay, deliver."""
         self.decision = decision
         self.batches.append(list(decision.records))
-        for key, value in decision.records:
-            self.log.append(GroupRecord(key, value))
-            self.coordinator.replay(key, value)
+        for record in decision.records:
+            self.log.append(record._replace(content=None))  # bytes are all that is there later
+            self.coordinator.replay(*record)
         for reply in decision.replies:
             assert reply.ticket not in self.replies, "a request was answered twice"
             self.replies[reply.ticket] = reply.response
@@ -340,9 +345,14 @@ class GroupDriver:
                 for name, partitions in owned.items()
             ],
         )
+        client = {"client_id": "client", "client_host": "/127.0.0.1"}
+        at_once = self.coordinator.answer_consumer_heartbeat(self.now, request, **client)
         response: ConsumerGroupHeartbeatResponse = self.answer(
-            "consumer_group_heartbeat", request, client_id="client", client_host="/127.0.0.1"
+            "consumer_group_heartbeat", request, **client
         )
+        if at_once is not None:
+            assert not self.decision.records, "something was to be decided"
+            assert at_once == response
         return response
 
     def enter(

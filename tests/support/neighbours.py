@@ -21,7 +21,7 @@ from tidelog.broker.events import (
     Tick,
 )
 from tidelog.broker.node import Node
-from tidelog.log.disk import FileSpan
+from tidelog.log.disk import Disk, FileSpan
 from tidelog.metadata.image import Image
 from tidelog.model.clock import Now
 from tidelog.model.ids import CallId, ConnectionId, Endpoint, NodeId
@@ -31,6 +31,8 @@ from tidelog.runtime.file_disk import FileDisk
 HOST = "127.0.0.1"
 FIRST_PORT = 9000
 MOST_STEPS = 20_000
+_CLIENT = 0
+"""Who asks, if it is no node."""
 
 
 class Neighbours:
@@ -44,13 +46,15 @@ class Neighbours:
         self._lines: dict[tuple[int, Endpoint, object], ConnectionId] = {}
         self._asked: dict[tuple[int, ConnectionId], deque[tuple[int, CallId]]] = {}
         self._stopped: list[int] = []
+        self.answers: list[memoryview] = []
+        """Frames that clients were sent, without their lengths."""
 
     @property
     def now(self) -> Now:
         return Now(self._now_ms, 1_700_000_000_000 + int(self._now_ms))
 
-    def start(self, number: int, **settings: str) -> Node:
-        """The node on its folder, as it was left."""
+    def start(self, number: int, *, disk: Disk | None = None, **settings: str) -> Node:
+        """The node on its folder, as it was left, or on a disk of the test's own."""
         values = parse_settings({n.replace("_", "."): v for n, v in settings.items()}, "node")
         config = NodeConfig(
             node_id=NodeId(number),
@@ -59,7 +63,7 @@ class Neighbours:
             settings=node_settings(values),
             topic_defaults=values,
         )
-        node = Node(config, FileDisk(self._folder / str(number)), Random(number))
+        node = Node(config, disk or FileDisk(self._folder / str(number)), Random(number))
         self.nodes[number] = node
         self._perform(number, node.start(self.now))
         return node
@@ -81,6 +85,13 @@ class Neighbours:
         self._stopped.remove(number)
         self.kill(number)
 
+    def ask(self, number: int, frame: bytes) -> None:
+        """As a client with a connection of its own; the answer will be among `answers`."""
+        connection = ConnectionId(len(self._asked) + 1)
+        self._asked[number, connection] = deque([(_CLIENT, CallId(0))])
+        self._events.append((number, ConnectionOpened(connection, "client")))
+        self._events.append((number, FrameReceived(connection, memoryview(bytearray(frame[4:])))))
+
     def image(self, number: int) -> Image:
         return self.nodes[number].state.image
 
@@ -92,6 +103,8 @@ class Neighbours:
                 number, event = self._events.popleft()
                 if number in self.nodes:
                     self._step(number, event)
+                elif isinstance(event, PeerAnswered) and number == _CLIENT:
+                    self.answers.append(event.frame)
             else:
                 self._pass_time()
         raise AssertionError(f"{what} did not come in {MOST_STEPS} steps")

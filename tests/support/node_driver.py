@@ -46,6 +46,7 @@ class NodeDriver:
             {name.replace("_", "."): text for name, text in settings.items()}, "node"
         )
         self.now_ms = 1_000_000.0
+        self.wall_ahead_ms = 0
         self.holds_flushes = False
         self.held: list[StartFlush] = []
         self.effects: list[Effect] = []
@@ -59,7 +60,7 @@ class NodeDriver:
 
     @property
     def now(self) -> Now:
-        return Now(self.now_ms, 1_700_000_000_000 + int(self.now_ms))
+        return Now(self.now_ms, 1_700_000_000_000 + int(self.now_ms) + self.wall_ahead_ms)
 
     @property
     def reports(self) -> list[str]:

@@ -15,7 +15,32 @@ from tidelog.cli.node_process import NodeFailed, NodeProcess
 
 RunningNode = NodeProcess
 
-__all__ = ["NodeFailed", "RunningNode", "StartNode", "node_starter"]
+_LOG_END = 20_000
+"""Characters of a log's end in a report: a node may say the same again and again."""
+
+__all__ = ["NodeFailed", "RunningNode", "StartNode", "logs_of_nodes", "node_starter", "watched"]
+
+
+_WATCHED: list[RunningNode] = []
+
+
+@contextmanager
+def watched(node: RunningNode) -> Iterator[RunningNode]:
+    """While the block lasts the node is there, and `logs_of_nodes` has its log."""
+    with node:
+        _WATCHED.append(node)
+        try:
+            yield node
+        finally:
+            _WATCHED.remove(node)
+
+
+def logs_of_nodes() -> str:
+    """The end of each watched node's log, for the report of a failed test."""
+    return "\n".join(
+        f"node in {node.data_dir}, exit code {node.process.poll()}:\n{node.log[-_LOG_END:]}"
+        for node in _WATCHED
+    )
 
 
 class StartNode(Protocol):
@@ -30,6 +55,6 @@ def node_starter() -> Iterator[StartNode]:
     with ExitStack() as stack:
 
         def start(data_dir: Path, *arguments: str) -> RunningNode:
-            return stack.enter_context(RunningNode(data_dir, *arguments))
+            return stack.enter_context(watched(RunningNode(data_dir, *arguments)))
 
         yield start

@@ -12,6 +12,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any
 
+from tests.support.eventually import RanOutOfTime
 from tests.support.node_driver import batch_of, produce_request
 from tests.support.node_process import RunningNode
 
@@ -53,6 +54,18 @@ class ConnectionLost(Exception):
     """The node closed the connection or is gone: what was asked may or may not have happened."""
 
 
+class NoAnswerInTime(ConnectionLost, RanOutOfTime):
+    """It is not known whether the node is gone: it was silent for longer than it may be."""
+
+
+def _lost(error: OSError) -> ConnectionLost:
+    return (
+        NoAnswerInTime(str(error))
+        if isinstance(error, TimeoutError)
+        else ConnectionLost(str(error))
+    )
+
+
 class RawClient:
     """One connection. `request` for question and answer; `send` and `receive` to go apart."""
 
@@ -65,7 +78,7 @@ class RawClient:
             self._socket.connect((node.host, node.port))
         except OSError as error:
             self._socket.close()
-            raise ConnectionLost(str(error)) from None
+            raise _lost(error) from None
         self._expected: deque[tuple[int, int, int]] = deque()
         self._next_correlation = 1
 
@@ -96,7 +109,7 @@ class RawClient:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise ConnectionLost(str(error)) from None
+            raise _lost(error) from None
 
     def receive_bytes(self, size: int) -> bytes:
         data = bytearray()
@@ -104,7 +117,7 @@ class RawClient:
             try:
                 more = self._socket.recv(min(size - len(data), 1 << 20))
             except OSError as error:
-                raise ConnectionLost(str(error)) from None
+                raise _lost(error) from None
             if not more:
                 raise ConnectionLost("the node closed the connection")
             data += more
@@ -218,10 +231,7 @@ class RawClient:
         return data
 
     def end_offset(self, topic: str, partition: int = 0, timestamp: int = LATEST) -> int:
-        asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])]
-        )
+        request = list_offsets_request(topic, timestamp, partition)
         answer = self.request(request).topics[0].partitions[0]
         assert answer.error_code is ErrorCode.NONE, answer
         offset: int = answer.offset
@@ -236,14 +246,17 @@ class RawClient:
     def read_batches(self, topic: str, partition: int = 0) -> list[BatchHeader]:
         """The header of every batch, for records that nobody could open. Checksums are checked."""
         headers: list[BatchHeader] = []
-        offset, end = self.end_offset(topic, partition, EARLIEST), self.end_offset(topic, partition)
+        start, end = self.end_offset(topic, partition, EARLIEST), self.end_offset(topic, partition)
+        offset = start
         while offset < end:
             data = self.fetch(topic, offset, partition=partition)
             assert data.error_code is ErrorCode.NONE, data
             assert isinstance(data.records, memoryview)
             for header, batch in iter_batches(data.records):
                 assert has_valid_crc(batch, header)
-                assert header.base_offset == offset
+                # The log may begin in the middle of a batch.
+                assert header.base_offset <= offset <= header.last_offset
+                assert offset in (header.base_offset, start)
                 headers.append(header)
                 offset = header.next_offset
         return headers
@@ -287,6 +300,13 @@ def opened(data: PartitionData) -> dict[int, bytes | None]:
         for _, batch in iter_batches(data.records)
         for record in decode_records(batch, _MAX_OPENED_BYTES)
     }
+
+
+def list_offsets_request(topic: str, timestamp: int, partition: int = 0) -> ListOffsetsRequest:
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+    return ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])]
+    )
 
 
 def patient_produce(

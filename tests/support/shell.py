@@ -12,6 +12,7 @@ from pathlib import Path
 
 import confluent_kafka
 from tests.support.command_line import CommandLine, Outcome
+from tests.support.eventually import check_time
 from tests.support.node_process import RunningNode
 
 PATIENCE_S = 120.0
@@ -104,4 +105,4 @@ def until(holds: Callable[[], bool]) -> None:
     """Ask again and again: whatever is asked takes its own time to answer."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
-        assert time.monotonic() < deadline, "it never came true"
+        check_time(deadline, "it never came true")

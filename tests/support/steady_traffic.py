@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from tests.support.eventually import PATIENCE_S
+from tests.support.eventually import PATIENCE_S, check_time
 
 _PAUSE_S = 0.01
 """A hundred records a second: enough to be caught in the middle, little enough for CI."""
@@ -48,7 +48,7 @@ class SteadyTraffic:
         goal = len(self.acknowledged) + count
         deadline = time.monotonic() + PATIENCE_S
         while len(self.acknowledged) < goal:
-            assert time.monotonic() < deadline, f"no progress: {len(self.acknowledged)} of {goal}"
+            check_time(deadline, f"no progress: {len(self.acknowledged)} of {goal}")
             assert not self.errors, self.errors[:3]
             time.sleep(0.02)
 
@@ -59,7 +59,7 @@ class SteadyTraffic:
         while any(
             now < then + count for now, then in zip(self._counts(partitions), before, strict=True)
         ):
-            assert time.monotonic() < deadline, f"{before}, then {self._counts(partitions)}"
+            check_time(deadline, f"{before}, then {self._counts(partitions)}")
             assert not self.errors, self.errors[:3]
             time.sleep(0.05)
 
@@ -137,7 +137,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tupl
     ended: set[int] = set()
     deadline = time.monotonic() + PATIENCE_S
     while len(ended) < partitions:
-        assert time.monotonic() < deadline, f"only {sorted(ended)} could be read to their ends"
+        check_time(deadline, f"only {sorted(ended)} could be read to their ends")
         message = consumer.poll(0.2)
         if message is None:
             continue

@@ -12,6 +12,7 @@ Apache Kafka.
 - `load.py`: the processes that drive them: `pump.py` and `drain.py` (prebuilt frames, closed
   loop), `pace.py` (open loop, for latencies), `client.py` over `rdkafka.py` (librdkafka).
 - `frames.py`, `admin.py`: the only files that know Kafka messages.
+- `scale.py` on `images.py`: no process at all, what metadata costs as clusters grow.
 - `figures.py`, `table.py`, `report.py`: samples to medians to rows to files.
 
 Rules: a generator is its own process and says how busy it was, so that a figure it bounds is

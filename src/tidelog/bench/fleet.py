@@ -87,7 +87,7 @@ class Fleet:
                     command = reference_command(
                         data_dir, is_flushed=is_flushed, fetch_bytes=fetch_bytes
                     )
-                with running(kind, command, log_dir=self.directory) as server:
+                with running(kind, command, log_dir=self.directory, data_dir=data_dir) as server:
                     yield server
 
     @contextlib.contextmanager

@@ -58,9 +58,9 @@ class DrainJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceJob:
-    """Open loop: `rate` requests a second on one connection, each timed from when it was due.
+    """Open loop: `rate` requests a second, each timed from when it was due.
 
-    The frames in `frames_path` are sent in turn."""
+    The frames in `frames_path` are sent in turn, on the `connections` in turn."""
 
     host: str
     port: int
@@ -68,6 +68,7 @@ class PaceJob:
     seconds: float
     frames_path: str
     rate: int
+    connections: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ def running_kafka(installation: Path, data_dir: Path) -> Iterator[Server]:
     try:
         await_kafka(process, port, data_dir / "kafka.log")
         seconds = time.monotonic() - started_at
-        yield Server("kafka", "127.0.0.1", port, process.pid, seconds)
+        yield Server("kafka", "127.0.0.1", port, process.pid, seconds, data_dir)
     finally:
         stop(process)
 

@@ -30,6 +30,9 @@ from tidelog.bench.servers import Kind, Server, node_command, running
 
 LATENCY_RATE = 5_000
 REQUEST_CONNECTIONS = 50
+INSTALLED_RATE = 4_000
+INSTALLED_PRODUCERS = 20
+"""Records a second of all producers together, and how many those are."""
 MANY_PARTITIONS = 1_000
 MANY_CONNECTIONS = 500
 EXPECTED_BYTES_PER_SECOND = 1.2e9
@@ -227,17 +230,37 @@ def latency(bench: Bench) -> None:
 
 
 def requests(bench: Bench) -> None:
-    for kind in bench.fleet.everyone:
-        with bench.fleet.server(kind) as server:
-            outcome = bench.measure.requests(server, connections=REQUEST_CONNECTIONS)
-            bench.keep("requests.smallest", server, "raw", outcome)
-    for line, is_flushed in (("requests.produce", False), ("requests.flushed", True)):
+    """Rounds go through all servers in turn, as with `produce`."""
+    for _ in range(bench.scale.rounds):
         for kind in bench.fleet.everyone:
-            with bench.topic(kind, is_flushed=is_flushed, is_heavy=False) as topic:
-                outcome = bench.measure.produce(
-                    topic, SINGLE, connections=REQUEST_CONNECTIONS, in_flight=1
-                )
-                bench.keep(line, topic.server, "raw", outcome)
+            with bench.fleet.server(kind) as server:
+                outcome = bench.measure.requests(server, connections=REQUEST_CONNECTIONS)
+                bench.keep("requests.smallest", server, "raw", outcome)
+    for line, is_flushed in (("requests.produce", False), ("requests.flushed", True)):
+        for _ in range(bench.scale.rounds):
+            _one_record_requests(bench, line, is_flushed=is_flushed)
+    for _ in range(bench.scale.rounds):
+        _as_installed(bench)
+
+
+def _one_record_requests(bench: Bench, line: str, *, is_flushed: bool) -> None:
+    for kind in bench.fleet.everyone:
+        with bench.topic(kind, is_flushed=is_flushed, is_heavy=False) as topic:
+            outcome = bench.measure.produce(
+                topic, SINGLE, connections=REQUEST_CONNECTIONS, in_flight=1
+            )
+            bench.keep(line, topic.server, "raw", outcome)
+
+
+def _as_installed(bench: Bench) -> None:
+    """A few producers of single records, everything at its default: this node flushes before it
+    acknowledges, Apache Kafka does not flush."""
+    for kind in bench.fleet.brokers:
+        with bench.topic(kind, is_flushed=kind == "node", is_heavy=False) as topic:
+            outcome = bench.measure.paced(
+                topic, SINGLE, rate=INSTALLED_RATE, connections=INSTALLED_PRODUCERS
+            )
+            bench.keep("installed", topic.server, "raw", outcome)
 
 
 def partitions(bench: Bench) -> None:

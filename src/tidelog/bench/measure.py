@@ -178,19 +178,22 @@ class Measure:
         )
         return run_apart([job])[0]
 
-    def paced(self, topic: Topic, shape: Shape, *, rate: int) -> Outcome:
+    def paced(self, topic: Topic, shape: Shape, *, rate: int, connections: int = 1) -> Outcome:
         """Raw: one record a request, at fixed moments."""
+        return _checked(topic, self.paced_job(topic, shape, rate=rate, connections=connections))
+
+    def paced_job(self, topic: Topic, shape: Shape, *, rate: int, connections: int = 1) -> PaceJob:
         batch = record_batch(shape, self.now_ms)
         frames = produce_frames(topic.name, [0], batch=batch, acks=topic.acks)
-        job = PaceJob(
+        return PaceJob(
             host=topic.server.host,
             port=topic.server.port,
             server_pid=topic.server.pid,
             seconds=self.seconds,
             frames_path=self.written("paced", frames),
             rate=rate,
+            connections=connections,
         )
-        return _checked(topic, job)
 
     def client_produce(self, topic: Topic, value_bytes: int, *, rate: int = 0) -> Outcome:
         return _checked(topic, self.client_produce_job(topic, value_bytes, rate=rate))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import select
+import socket
 import struct
 import time
 from collections import deque
@@ -32,41 +33,31 @@ def sharpen_timers() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
 
 
-class Pacer:
-    """One connection; `due` holds the due times of requests not yet answered, oldest first."""
+class PacedConnection:
+    """One socket; `due` holds the due times of its requests not yet answered, oldest first."""
 
-    def __init__(self, job: PaceJob) -> None:
-        self._sock = connect(job.host, job.port)
-        self._frames = cycle(read_frames(Path(job.frames_path)))
-        self._due: deque[float] = deque()
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.due: deque[float] = deque()
+        self.unsent = bytearray()
         self._buffer = bytearray(_BUFFER_BYTES)
         self._have = 0
-        self._unsent = bytearray()
-        self.answered = 0
         self.first_response = b""
 
-    def send(self, due: float) -> None:
-        self._due.append(due)
-        self._unsent += next(self._frames)
-        self._send_rest()
+    def send(self, frame: bytes, due: float) -> None:
+        self.due.append(due)
+        self.unsent += frame
+        self.send_rest()
 
-    def _send_rest(self) -> None:
+    def send_rest(self) -> None:
         try:
-            del self._unsent[: self._sock.send(self._unsent)]
+            del self.unsent[: self.sock.send(self.unsent)]
         except BlockingIOError:
             return
 
-    def wait(self, until: float) -> list[float]:
-        """Answers that arrive before `until`: the latency of each."""
-        timeout = max(0.0, until - time.monotonic())
-        unsent = [self._sock] if self._unsent else []
-        readable, writable, _ = select.select([self._sock], unsent, [], timeout)
-        if writable:
-            self._send_rest()
-        return self._receive() if readable else []
-
-    def _receive(self) -> list[float]:
-        count = self._sock.recv_into(memoryview(self._buffer)[self._have :])
+    def receive(self) -> list[float]:
+        """The latencies of the requests that were answered."""
+        count = self.sock.recv_into(memoryview(self._buffer)[self._have :])
         if not count:
             raise ServerGone("the server closed the connection")
         now = time.monotonic()
@@ -78,9 +69,39 @@ class Pacer:
                 break
             self.first_response = self.first_response or bytes(self._buffer[position + 4 : end])
             position = end
-            latencies.append(now - self._due.popleft())
+            latencies.append(now - self.due.popleft())
         self._buffer[: self._have - position] = self._buffer[position : self._have]
         self._have -= position
+        return latencies
+
+
+class Pacer:
+    """All connections of a job, which take their turns in sending."""
+
+    def __init__(self, job: PaceJob) -> None:
+        self._connections = [
+            PacedConnection(connect(job.host, job.port)) for _ in range(job.connections)
+        ]
+        self._by_socket = {each.sock: each for each in self._connections}
+        self._turns = cycle(self._connections)
+        self._frames = cycle(read_frames(Path(job.frames_path)))
+        self.answered = 0
+
+    @property
+    def first_response(self) -> bytes:
+        return self._connections[0].first_response
+
+    def send(self, due: float) -> None:
+        next(self._turns).send(next(self._frames), due)
+
+    def wait(self, until: float) -> list[float]:
+        """Answers that arrive before `until`: the latency of each."""
+        timeout = max(0.0, until - time.monotonic())
+        unsent = [each.sock for each in self._connections if each.unsent]
+        readable, writable, _ = select.select(list(self._by_socket), unsent, [], timeout)
+        for sock in writable:
+            self._by_socket[sock].send_rest()
+        latencies = [each for sock in readable for each in self._by_socket[sock].receive()]
         self.answered += len(latencies)
         return latencies
 
@@ -88,7 +109,7 @@ class Pacer:
         """The latencies of all that is still under way."""
         give_up = time.monotonic() + BACKLOG_SECONDS
         latencies: list[float] = []
-        while self._due:
+        while any(each.due for each in self._connections):
             if time.monotonic() > give_up:
                 raise ServerGone(f"no answer for {BACKLOG_SECONDS:.0f} s")
             latencies += self.wait(give_up)

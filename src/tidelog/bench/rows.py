@@ -84,6 +84,18 @@ def _idle_members(members: int) -> tuple[RowSpec, ...]:
     )
 
 
+def _as_installed(title: str) -> tuple[RowSpec, ...]:
+    """This node flushes before it acknowledges, Apache Kafka does not: so it stands beside it."""
+    line = "installed"
+    return (
+        RowSpec(
+            f"{title}: CPU µs each", line, "cpu_us_per_request", (Target("kafka", at_most=1.3),)
+        ),
+        RowSpec(f"{title}: p50 ms", line, "p50_ms", (Target("value", at_most=1.2),)),
+        RowSpec(f"{title}: p99 ms", line, "p99_ms", (Target("value", at_most=4),)),
+    )
+
+
 def _failover(line: str, what: str, *, at_most_s: float) -> tuple[RowSpec, ...]:
     target = (Target("value", at_most=at_most_s),)
     return (
@@ -164,14 +176,30 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("value", at_least=20_000),),
     ),
     RowSpec(
+        "smallest requests, 50 connections: CPU µs each",
+        "requests.smallest",
+        "cpu_us_per_request",
+    ),
+    RowSpec(
         "one-record produce, 50 connections, os: 1/s",
         "requests.produce",
         "requests_per_s",
         (Target("value", at_least=20_000),),
     ),
     RowSpec(
+        "one-record produce, 50 connections, os: CPU µs each",
+        "requests.produce",
+        "cpu_us_per_request",
+    ),
+    RowSpec(
         "one-record produce, 50 connections, flushed: 1/s", "requests.flushed", "requests_per_s"
     ),
+    RowSpec(
+        "one-record produce, 50 connections, flushed: CPU µs each",
+        "requests.flushed",
+        "cpu_us_per_request",
+    ),
+    *_as_installed("4,000 single records/s, as installed"),
     RowSpec(
         "1,000 partitions against 1: CPU s/GB",
         "partitions.1000",
@@ -211,6 +239,15 @@ ROW_SPECS: tuple[RowSpec, ...] = (
         (Target("value", at_most=60), _CHEAPER_THAN_KAFKA),
     ),
     RowSpec("memory, peak while producing: MB RSS", "memory.loaded", "rss_mb"),
+    RowSpec(
+        "1,000 single records/s beside a cold scan, against none: p99 ms",
+        "cold.beside",
+        "p99_ms",
+        (Target("ratio", at_most=3),),
+        baseline="cold.none",
+    ),
+    RowSpec("cold scan: MB/s", "cold.scan", "mb_per_s"),
+    RowSpec("cold scan: CPU s/GB", "cold.scan", "cpu_s_per_gb"),
     RowSpec("group join to first record: ms", "groups.join", "milliseconds"),
     RowSpec(
         "group join to first record, no initial delay: ms", "groups.join.at_once", "milliseconds"

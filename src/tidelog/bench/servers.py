@@ -33,6 +33,8 @@ class Server:
     port: int
     pid: int
     seconds_to_ready: float = 0.0
+    data_dir: Path | None = None
+    """None where it is of no use to know, or where somebody else has started the server."""
 
     @property
     def bootstrap(self) -> str:
@@ -84,7 +86,9 @@ def reference_command(data_dir: Path, *, is_flushed: bool, fetch_bytes: int) -> 
 
 
 @contextlib.contextmanager
-def running(kind: Kind, command: Sequence[str], *, log_dir: Path) -> Iterator[Server]:
+def running(
+    kind: Kind, command: Sequence[str], *, log_dir: Path, data_dir: Path | None = None
+) -> Iterator[Server]:
     """A server that prints `ready HOST:PORT`; stopped with SIGTERM at the end."""
     log_path = log_dir / f"{kind}.stderr"
     started_at = time.monotonic()
@@ -94,7 +98,7 @@ def running(kind: Kind, command: Sequence[str], *, log_dir: Path) -> Iterator[Se
         line = first_line(process, log_path)
         seconds = time.monotonic() - started_at
         host, port = parse_ready(line)
-        yield Server(kind, host, port, process.pid, seconds)
+        yield Server(kind, host, port, process.pid, seconds, data_dir)
     finally:
         stop(process)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.bench import lines
+from tidelog.bench.cold import cold
 from tidelog.bench.compaction import compaction
 from tidelog.bench.failover import failover
 from tidelog.bench.fleet import Fleet
@@ -29,6 +30,7 @@ LINES: dict[str, Callable[[Bench], None]] = {
     "connections": lines.connections,
     "start": lines.start,
     "memory": lines.memory,
+    "cold": cold,
     "groups": groups,
     "compaction": compaction,
     "replicated": replicated,

@@ -1,12 +1,14 @@
 """What a node does because it is not alone: votes, registers, replicates, and may be controller.
 
-One object that a `Node` in a cluster has and a node that is alone has not. `begin` and `settle`
-frame every step: first it is looked whether the session still holds, and at the end everything is
-brought to where it can be: the controller's office is taken or left, followers ask for more.
+One object that a `Node` in a cluster has and a node that is alone has not. `begin` stands at the
+beginning of a turn: it is looked whether the session still holds. `settle` stands at its end, and
+after every event in it that is no client's: everything is brought to where it can be, the
+controller's office is taken or left, followers ask for more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +16,10 @@ from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.controller_link import RETRY_MS, ControllerLink
 from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.last_life import LastLife, note_broker_epoch, note_cluster_id
+from tidelog.broker.lateness import Lateness
+from tidelog.broker.log_inquiry import Inquiries
 from tidelog.broker.member_journal import MemberJournal
-from tidelog.broker.peers import Conversation, Peers
+from tidelog.broker.peers import Conversation, Peers, client_id_of
 from tidelog.broker.pending import Wait
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.broker.quorum_requests import question_of
@@ -26,7 +30,9 @@ from tidelog.broker.start import election_defaults, make_controller
 from tidelog.broker.state import CLOSE, PARKED, BrokerState, Call
 from tidelog.controller.configs import decide_defaults
 from tidelog.controller.decision import Decision
+from tidelog.controller.log_ends import LogEndsByPartition
 from tidelog.log.disk import Disk, DiskError, DiskFull
+from tidelog.metadata.image import PartitionState
 from tidelog.model.clock import Now, earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, LeaderEpoch, NodeId
@@ -60,6 +66,9 @@ class ClusterMember:
         self._sessions_ended = 0
         self.reports: list[str] = []
         """What the operator should know."""
+        self.was_asked = False
+        """Another node had a question for the metadata log since the last `settle`."""
+        self._lateness = Lateness()
         self._office: LeaderEpoch | None = None
         self._controller_id: NodeId | None = None
         """The last that was known, whoever it was."""
@@ -68,14 +77,20 @@ class ClusterMember:
         self.link = ControllerLink(peers, self._controller_endpoint)
         self.forwarding = Forwarding(self.link, state.pending, state.complete)
         self.replication = Replication(state, peers, self.link, endpoint_of=self.broker_endpoint)
+        self._inquiries = Inquiries(state, peers, endpoint_of=self.broker_endpoint)
         journal.connect(
             endpoint_of=self.endpoint_of,
             answer=state.complete,
             want_flush=state.flushing.touch_journal,
             newest_image=lambda: state.controller.image,
         )
-        settings = config.settings
-        self.registration = Registration(
+        self.registration = self._make_registration(incarnation, last_life)
+        session_ms = config.settings.broker_session_timeout_ms
+        self.refusals = Refusals(config.node_id, session_ms=session_ms)
+
+    def _make_registration(self, incarnation: UUID, last_life: LastLife) -> Registration:
+        config, journal, replicas = self._config, self.journal, self._state.replicas
+        return Registration(
             Identity(
                 config.node_id,
                 cluster_id=last_life.cluster_id,
@@ -87,15 +102,15 @@ class ClusterMember:
             ),
             self.link,
             Patience(
-                heartbeat_ms=settings.broker_heartbeat_interval_ms,
-                session_ms=settings.broker_session_timeout_ms,
+                heartbeat_ms=config.settings.broker_heartbeat_interval_ms,
+                session_ms=config.settings.broker_session_timeout_ms,
             ),
             metadata_offset=lambda: journal.applied_offset,
             office_until_ms=journal.office_until_ms,
             may_join=lambda: journal.may_join,
             is_cut_off=lambda: journal.is_cut_off,
+            may_lack=replicas.may_lack,
         )
-        self.refusals = Refusals(config.node_id, session_ms=settings.broker_session_timeout_ms)
 
     # --- who is where ---------------------------------------------------------------------------
 
@@ -140,11 +155,27 @@ class ClusterMember:
     def ask_controller(
         self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
     ) -> bool:
-        return self.link.ask(now, request, timeout_ms=timeout_ms, conversation=conversation)
+        return self.link.ask(
+            now, request, timeout_ms=timeout_ms, conversation=conversation, channel="clients"
+        )
+
+    def ask_log_ends(
+        self,
+        now: Now,
+        states: Iterable[PartitionState],
+        told: Callable[[Now, LogEndsByPartition], None],
+    ) -> None:
+        self._inquiries.ask(now, states, told)
 
     @property
     def is_serving(self) -> bool:
         return self.registration.stage is Stage.SERVING
+
+    @property
+    def has_caught_up(self) -> bool:
+        """The metadata here reach up to where the cluster let this incarnation of the node in."""
+        node = self._state.image.nodes.get(self._config.node_id)
+        return node is not None and node.epoch == self._noted_epoch and not node.is_fenced
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -154,9 +185,14 @@ class ClusterMember:
             self.registration.next_deadline(),
             self.forwarding.next_deadline(),
             self.replication.next_deadline(),
+            self._inquiries.next_deadline(),
             self._peers.next_deadline(),
             self._controller_deadline(),
         )
+
+    def expect(self, deadline_ms: float | None) -> None:
+        """The end of a turn: the next is wanted then at the latest."""
+        self._lateness.expect(deadline_ms)
 
     def tick(self, now: Now) -> None:
         """Whatever is due."""
@@ -187,14 +223,21 @@ class ClusterMember:
         self._watch_session(now)
 
     def begin(self, now: Now) -> None:
-        """The beginning of a step: time may have passed, and the session with it."""
+        """The beginning of a turn: time may have passed, and the session with it."""
+        late_ms = self._lateness.begin(now.monotonic_ms)
+        if late_ms and self._state.active_controller is not None:
+            self._state.active_controller.was_late(late_ms, now.monotonic_ms)
+        if self._lateness.reports:
+            self.reports += self._lateness.reports
+            self._lateness.reports = []
         self._watch_session(now)
 
     def settle(self, now: Now) -> None:
-        """The end of a step, after committed metadata has become the image."""
+        """After committed metadata has become the image."""
         self._watch_identity()
         self._watch_registration(now)
         self._watch_office(now)
+        self._inquiries.settle(now)
         self._watch_session(now)
         self.replication.settle(now)
 
@@ -226,9 +269,19 @@ class ClusterMember:
             # Nobody votes here: as Kafka with ZooKeeper, which does not know the question.
             unknown = ErrorCode.UNSUPPORTED_VERSION
             return DescribeQuorumResponse(error_code=unknown, topics=[]) if is_asked else CLOSE
+        if isinstance(request, DescribeQuorumRequest) and self._hands_on(call):
+            return self.forwarding.forward(call, request, call.slot.header.api_version)
         number = self._state.pending.park_on_reply(call.slot, QuorumWait(type(request).__name__))
+        self.was_asked = True
         self.journal.receive(call.now, number, question)
         return PARKED
+
+    def _hands_on(self, call: Call) -> bool:
+        """To the leader, who alone knows how the voters are doing; but not back to the one who
+        asks, when both take each other for the leader."""
+        leader_id = self.journal.leader_id
+        is_back = call.slot.header.client_id == client_id_of(leader_id)
+        return leader_id not in (None, self._config.node_id) and not is_back
 
     # --- the controller's office ----------------------------------------------------------------
 
@@ -243,6 +296,8 @@ class ClusterMember:
         if epoch == self._office:
             if self._state.active_controller is not None:
                 self._state.active_controller.sees(self.journal.present)
+                if now.monotonic_ms >= self._decide_from_ms:
+                    self._record(self._state.active_controller.grow_internal_topics(), now)
             return
         if self._office is not None:
             self._state.active_controller = None

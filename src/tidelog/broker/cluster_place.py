@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from tidelog.broker.peers import Conversation
+from tidelog.controller.log_ends import LogEndsByPartition
+from tidelog.metadata.image import PartitionState
 from tidelog.model.clock import Now
 from tidelog.model.ids import NodeId
 
@@ -30,6 +33,15 @@ class ClusterPlace(Protocol):
         """Whether the question is on its way."""
         ...
 
+    def ask_log_ends(
+        self,
+        now: Now,
+        states: Iterable[PartitionState],
+        told: Callable[[Now, LogEndsByPartition], None],
+    ) -> None:
+        """On the controller: ask the replicas of partitions without a leader what they have."""
+        ...
+
 
 class Alone:
     """The only node is its own controller, and has nobody to ask."""
@@ -52,3 +64,11 @@ class Alone:
         self, now: Now, request: Any, *, timeout_ms: float, conversation: Conversation
     ) -> bool:
         return False
+
+    def ask_log_ends(
+        self,
+        now: Now,
+        states: Iterable[PartitionState],
+        told: Callable[[Now, LogEndsByPartition], None],
+    ) -> None:
+        told(now, {})

@@ -15,23 +15,23 @@ from tidelog.broker.last_life import LastLife, directory_id, take_last_life
 from tidelog.broker.member_journal import MemberJournal
 from tidelog.broker.peers import Peers
 from tidelog.broker.quorum_journal import QuorumJournal
-from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
+from tidelog.broker.quorum_opening import QuorumOpening
+from tidelog.broker.replicas import Replicas, replication_settings
 from tidelog.broker.start import StartRefused
 from tidelog.broker.state import BrokerState
+from tidelog.broker.topic_directories import TOPICS_DIRECTORY
 from tidelog.log.disk import Disk
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import open_metadata_log
-from tidelog.metadata.quorum_log import LogDamaged, MetadataLog
+from tidelog.metadata.quorum_log import LogDamaged
+from tidelog.metadata.reserve import Reserve, ReservedDisk
 from tidelog.metadata.vote_file import VoteDamaged, VoteFile
 from tidelog.model.clock import Now
 from tidelog.model.cluster_settings import parse_bootstrap, parse_voters
 from tidelog.model.ids import Endpoint, NodeId
 from tidelog.model.safeguards import Safeguard
-from tidelog.model.settings import NodeSettings
 from tidelog.partition.membership import Membership
-from tidelog.quorum.quorum import Quorum
-from tidelog.quorum.settings import QuorumSettings
 from tidelog.quorum.voters import Endpoint as VoterEndpoint
 from tidelog.quorum.voters import ReplicaKey, Voter, VoterSet
 from tidelog.wire.errors import DecodeError
@@ -51,10 +51,12 @@ def start_member(
     safeguards: frozenset[Safeguard],
 ) -> tuple[BrokerState, ClusterMember]:
     """The state as the disk has it, and the node's place in the cluster."""
-    last_life = take_last_life(disk)
-    disk.make_directory(TOPICS_DIRECTORY)
+    reserve = Reserve(disk, config.settings.metadata_reserve_bytes)
+    kept = ReservedDisk(disk, reserve)
+    last_life = take_last_life(kept)
+    kept.make_directory(TOPICS_DIRECTORY)
     journal = _journal(
-        config, disk, random, peers, last_life=last_life, now=now, safeguards=safeguards
+        config, kept, random, peers, reserve, last_life=last_life, now=now, safeguards=safeguards
     )
     state = BrokerState(
         config,
@@ -63,6 +65,7 @@ def start_member(
         controller=None,
         replicas=_replicas(config, disk, last_life, safeguards),
         random=random,
+        reserve=reserve,
         safeguards=safeguards,
     )
     member = ClusterMember(
@@ -70,7 +73,7 @@ def start_member(
         state,
         journal,
         peers,
-        disk,
+        kept,
         incarnation=_draw_uuid(random),
         last_life=last_life,
     )
@@ -80,9 +83,10 @@ def start_member(
 
 def _journal(
     config: NodeConfig,
-    disk: Disk,
+    disk: ReservedDisk,
     random: Random,
     peers: Peers,
+    reserve: Reserve,
     *,
     last_life: LastLife,
     now: Now,
@@ -106,25 +110,27 @@ def _journal(
         votes = VoteFile(disk, METADATA_DIRECTORY)
         if not last_life.ended_cleanly:
             votes.renew()
-        metadata_log = MetadataLog(disk, log)
-        quorum = Quorum(
-            ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random))),
-            _voter_set(voters),
-            log=metadata_log,
-            store=votes,
-            random=Random(random.getrandbits(64)),
-            now_ms=now.monotonic_ms,
-            settings=_quorum_settings(config.settings),
-            cluster_id=last_life.cluster_id or None,
+        opening = QuorumOpening(
+            key=ReplicaKey(config.node_id, directory_id(disk, _draw_uuid(random))),
+            voters=_voter_set(voters),
+            disk=disk.plain,
+            log=log,
+            votes=votes,
+            reserve=reserve,
+            random=random,
+            settings=config.settings,
             bootstrap=tuple(bootstrap),
             safeguards=safeguards,
         )
+        quorum, metadata_log = opening.open(now.monotonic_ms, last_life.cluster_id or None)
         return QuorumJournal(
             quorum,
             metadata_log,
             peers,
             known={**voters, **bootstrap},
             records_per_snapshot=records_per_snapshot,
+            cluster_id=last_life.cluster_id or None,
+            reopen=opening.reopen,
         )
     except (LogDamaged, VoteDamaged, DecodeError) as damaged:
         raise StartRefused(f"{damaged}; {_remedy(config.node_id, voters)}") from None
@@ -162,17 +168,6 @@ def _voter_set(voters: dict[NodeId, Endpoint]) -> VoterSet:
     return VoterSet.of(
         Voter(ReplicaKey(node_id), (VoterEndpoint(_LISTENER, at.host, at.port),))
         for node_id, at in voters.items()
-    )
-
-
-def _quorum_settings(settings: NodeSettings) -> QuorumSettings:
-    fetch_timeout_ms = settings.controller_quorum_fetch_timeout_ms
-    return QuorumSettings(
-        election_timeout_ms=settings.controller_quorum_election_timeout_ms,
-        election_backoff_max_ms=max(1, settings.controller_quorum_election_timeout_ms // 4),
-        fetch_timeout_ms=fetch_timeout_ms,
-        request_timeout_ms=fetch_timeout_ms,
-        fetch_max_wait_ms=max(1, fetch_timeout_ms // 4),
     )
 
 

@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs share: changes to resources, decided one by one.
 
-Settings of a topic change while it runs. Those of a node are given at its start and stay, but for
-a few that are changed for all nodes alike (`controller.configs.LIVE_NODE_SETTINGS`).
+Settings of a topic change while it runs, and so do those of a group. Those of a node are given at
+its start and stay, but for a few (`model.node_settings.LIVE_NODE_SETTINGS`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tidelog.broker.commit_wait import CommitWait
 from tidelog.broker.effective_settings import topic_default_texts
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.controller.configs import ConfigChange, ConfigOutcome
+from tidelog.controller.decision import Decision
+from tidelog.metadata.states import BROKER, GROUP, Resource
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
 
 TOPIC = 2
-BROKER = 4
-ALL_NODES = ""
 _COMMIT_TIMEOUT_MS = 30_000
 
 
@@ -88,22 +88,27 @@ def _alter_one(
 ) -> tuple[ConfigOutcome, Offset | None]:
     if resource.refusal is not None:
         return resource.refusal, None
-    if resource.resource_type == BROKER and resource.name == ALL_NODES:
-        decision = state.controller.alter_cluster(resource.changes)
-    elif resource.resource_type == TOPIC:
-        decision = state.controller.alter_topic(
-            resource.name, resource.changes, defaults=topic_default_texts(state.config)
-        )
-    else:
-        what = "a node's settings are" if resource.resource_type == BROKER else "this is"
-        message = f"{what} not changed by clients: give them to `tidelog serve --set`"
-        return ConfigOutcome(ErrorCode.INVALID_REQUEST, message), None
-    if validate_only or not decision.records:
+    decision = _decide(state, resource)
+    if validate_only or decision.response.error is not ErrorCode.NONE:
         return decision.response, None
     offset = state.commit(decision, call.now)
     if isinstance(offset, ErrorCode):
         return ConfigOutcome(offset, offset.explanation), None
     return decision.response, offset
+
+
+def _decide(state: BrokerState, change: ResourceChange) -> Decision[ConfigOutcome]:
+    resource = Resource(change.resource_type, change.name)
+    if resource.kind == TOPIC:
+        return state.controller.alter_topic(
+            change.name, change.changes, defaults=topic_default_texts(state.config)
+        )
+    if resource.kind == BROKER:
+        return state.controller.alter_node(resource, change.changes)
+    if resource.kind == GROUP:
+        return state.controller.alter_group(resource, change.changes, node=state.config.settings)
+    message = f"a resource of type {resource.kind} has no settings here: topics, nodes, groups have"
+    return Decision([], ConfigOutcome(ErrorCode.INVALID_REQUEST, message))
 
 
 def _fail(response: Any, error: ErrorCode) -> None:

@@ -11,8 +11,9 @@ from tidelog.model.settings import NodeSettings, Value, node_settings
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """`host` and `port` are where clients reach the node. `topic_defaults` are topic settings given
-    to the node: what topics have unless they say otherwise."""
+    """`host` and `port` are where clients reach the node, `listen_host` is what it has bound, if
+    that is another. `data_dir` is the absolute path of its directory. `topic_defaults` are the
+    settings it was given: those of topics are what topics have unless they say otherwise."""
 
     node_id: NodeId
     host: str
@@ -20,6 +21,8 @@ class NodeConfig:
     rack: str | None = None
     settings: NodeSettings = field(default_factory=node_settings)
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
+    listen_host: str = ""
+    data_dir: str = "/"
 
     @property
     def is_member(self) -> bool:

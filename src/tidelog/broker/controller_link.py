@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tidelog.broker.effects import Channel
 from tidelog.broker.peers import Conversation, Peers
 from tidelog.model.clock import Now
 from tidelog.model.ids import Endpoint
@@ -35,15 +36,19 @@ class ControllerLink:
         *,
         timeout_ms: float,
         conversation: Conversation,
+        channel: Channel = "control",
         version: int | None = None,
     ) -> bool:
-        """Whether the question is on its way: not while nobody is known to be the controller."""
+        """Whether the question is on its way: not while nobody is known to be the controller.
+
+        Answers on a channel come in the order of the questions. A node's heartbeats go by
+        "control", so what may take long needs another."""
         endpoint = self._find()
         if endpoint is None:
             return False
         self._peers.call(
             endpoint,
-            "control",
+            channel,
             request,
             deadline_ms=now.monotonic_ms + timeout_ms,
             conversation=conversation,

@@ -14,9 +14,10 @@ from tidelog.zookeeper.requests import AskZooKeeper
 
 Part = Buffer | FileSpan
 
-Channel = Literal["control", "quorum"] | int
-"""What the nodes talk about: decisions of the controller, the metadata log, and partitions' records
-in as many lanes as their fetches have."""
+Channel = Literal["control", "quorum", "clients"] | tuple[Literal["forwarded"], int] | int
+"""What the nodes talk about: decisions of the controller, the metadata log, what clients' requests
+need of the controller, requests of clients that are forwarded whole (one at a time on each), and
+partitions' records in as many lanes as their fetches have."""
 
 
 @dataclass(slots=True)

@@ -3,26 +3,46 @@
 A session is a list of partitions with their next offsets, kept here between fetches. Each fetch of
 it carries the next epoch; a wrong epoch or an unknown session is answered with the error that makes
 the client start over with a full fetch. Losing a session is therefore always safe.
+
+A partition of a session is **dirty** if there may be something to tell the client about it: the
+client has just described it, the partition has moved since it was looked at (`moved`), or what it
+had did not all fit into the last answer. Only dirty partitions are looked at, those first that have
+waited longest for their turn. A partition is clean again once it was looked at and had no news.
+`watched` has the sessions of each partition, so that a move costs only those concerned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from random import Random
-from uuid import UUID
+from typing import NamedTuple
 
+from tidelog.broker.pending import Row
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, Offset, TopicId
+from tidelog.model.ids import (
+    NO_TOPIC_ID,
+    LeaderEpoch,
+    Offset,
+    PartitionKey,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.model.limits import MAX_FETCH_SESSION_PARTITIONS
-from tidelog.wire.messages.fetch import FetchRequest
+from tidelog.partition.replica import Replica
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest
 
 NO_SESSION = 0
 _NEW_SESSION_EPOCH = 0
 _FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 
-ItemKey = tuple[str, UUID, int]
+ItemKey = PartitionKey | TopicPartition
+"""A partition as the client names it: by its topic's id, or before v13 by its name."""
+
+_in_turn = attrgetter("turn")
+_NOBODY: dict[int, FetchSession] = {}
 
 
 class FetchItem:
@@ -31,6 +51,7 @@ class FetchItem:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "key",
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
@@ -39,45 +60,117 @@ class FetchItem:
         "sent_log_start_offset",
         "topic",
         "topic_id",
+        "turn",
     )
 
-    def __init__(self, topic: str, topic_id: TopicId, partition: int) -> None:
+    def __init__(self, topic: str, topic_id: TopicId, asked: FetchPartition) -> None:
         self.topic = topic
         self.topic_id = topic_id
-        self.partition = partition
-        self.fetch_offset = Offset(0)
-        self.max_bytes = 0
-        self.current_leader_epoch = LeaderEpoch(-1)
-        self.last_fetched_epoch = LeaderEpoch(-1)
-        self.log_start_offset = Offset(-1)
+        self.partition = asked.partition
+        self.key = _item_key(topic, topic_id, asked.partition)
+        self.fetch_offset = Offset(asked.fetch_offset)
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = LeaderEpoch(asked.current_leader_epoch)
+        self.last_fetched_epoch = LeaderEpoch(asked.last_fetched_epoch)
+        self.log_start_offset = Offset(asked.log_start_offset)
         """A follower's own; -1 from consumers."""
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
+        self.turn = 0
+        """Its place in the line: the least is served first."""
 
-    @property
-    def key(self) -> ItemKey:
-        return (self.topic, self.topic_id, self.partition)
+
+class Terms(NamedTuple):
+    """What an answer depends on beside the partitions."""
+
+    rack: str
+    isolation_level: int
+    version: int
 
 
 class FetchSession:
     """The partitions of one consumer, and the epoch its next fetch must carry."""
 
-    __slots__ = ("epoch", "items", "session_id")
+    __slots__ = (
+        "_last_turn",
+        "dirty",
+        "epoch",
+        "is_dropped",
+        "items",
+        "session_id",
+        "terms",
+        "waiting",
+    )
 
-    def __init__(self, session_id: int) -> None:
+    def __init__(self, session_id: int, items: Iterable[FetchItem]) -> None:
         self.session_id = session_id
         self.epoch = 1
         self.items: dict[ItemKey, FetchItem] = {}
+        self.dirty: dict[ItemKey, FetchItem] = {}
+        self.waiting: dict[int, Row] = {}
+        """Its long polls, by their numbers in `Pending`."""
+        self.is_dropped = False
+        """Nobody notes any longer what is dirty in it."""
+        self._last_turn = 0
+        self.terms: Terms | None = None
+        """Those of its last fetch; None if it is a follower's."""
+        for item in items:
+            self.put(item)
 
-    def move_to_end(self, item: FetchItem) -> None:
+    def put(self, item: FetchItem) -> None:
+        """The client describes a partition, for the first time or anew. It keeps its place."""
+        known = self.items.get(item.key)
+        if known is None:
+            self.served(item)
+        else:
+            item.turn = known.turn
+            item.sent_high_watermark = known.sent_high_watermark
+            item.sent_log_start_offset = known.sent_log_start_offset
+        self.items[item.key] = self.dirty[item.key] = item
+
+    def forget(self, key: ItemKey) -> None:
+        self.items.pop(key, None)
+        self.dirty.pop(key, None)
+
+    def served(self, item: FetchItem) -> None:
         """Who was served goes last, so that a busy partition can't starve the others."""
-        if self.items.pop(item.key, None) is not None:
-            self.items[item.key] = item
+        self._last_turn = item.turn = self._last_turn + 1
+
+    def due(self) -> list[FetchItem]:
+        """What to look at, in its order."""
+        items = self.items if self.is_dropped else self.dirty
+        return sorted(items.values(), key=_in_turn)
+
+    def is_told(self, item: FetchItem) -> None:
+        """It was looked at as it is described now, and the client knows all there is to know."""
+        if self.dirty.get(item.key) is item:
+            del self.dirty[item.key]
+
+    def look_at_all(self) -> None:
+        self.dirty.update(self.items)
+
+    def look_at(self, moved: dict[Replica, None]) -> None:
+        """Those of `moved` that it has, whichever takes fewer questions."""
+        if len(moved) > len(self.items):
+            self.look_at_all()
+            return
+        for replica in moved:
+            for key in (replica.key, replica.name):
+                item = self.items.get(key)
+                if item is not None:
+                    self.dirty[key] = item
+
+    def asks_on(self, terms: Terms) -> None:
+        """If they are not as they were, all may have news."""
+        if terms != self.terms:
+            self.terms = terms
+            self.look_at_all()
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """What to fetch. `is_incremental`: leave out partitions with nothing new."""
+    """What to fetch: `items`, or in an incremental fetch what is dirty in the session, of which
+    partitions with nothing new are left out."""
 
     items: list[FetchItem]
     session: FetchSession | None = None
@@ -86,6 +179,21 @@ class FetchPlan:
     @property
     def session_id(self) -> int:
         return NO_SESSION if self.session is None else self.session.session_id
+
+    def __len__(self) -> int:
+        """Of how many partitions news are waited for."""
+        return len(self.session.items if self.session and self.is_incremental else self.items)
+
+    def all_items(self) -> Iterable[FetchItem]:
+        if self.session is not None and self.is_incremental:
+            return self.session.items.values()
+        return self.items
+
+    def due(self) -> list[FetchItem]:
+        """What to look at now, in its order."""
+        if self.session is not None and self.is_incremental:
+            return self.session.due()
+        return self.items
 
 
 class FetchSessions:
@@ -96,6 +204,11 @@ class FetchSessions:
         self._max_sessions = max_sessions
         self._partitions = 0
         self._random = random
+        self.watched: dict[ItemKey, dict[int, FetchSession]] = {}
+        """The sessions that have a partition, by its name and by its key."""
+        self.dropped: list[FetchSession] = []
+        """Sessions that are no more, though a long poll of theirs still waits. What moves is not
+        noted in them any longer."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -104,7 +217,7 @@ class FetchSessions:
         """What this request fetches, once its session is opened, continued or closed."""
         if request.session_epoch in (_NEW_SESSION_EPOCH, _FINAL_EPOCH):
             self._drop(request.session_id)
-            items = list({item.key: item for item in _items(request)}.values())
+            items = list(_items(request).values())
             if request.session_epoch == _FINAL_EPOCH:
                 return FetchPlan(items)
             return FetchPlan(items, self._open(items))
@@ -119,21 +232,21 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         before = len(session.items)
-        for item in _items(request):
-            known = session.items.get(item.key)
-            if known is not None:
-                item.sent_high_watermark = known.sent_high_watermark
-                item.sent_log_start_offset = known.sent_log_start_offset
-            session.items[item.key] = item
+        for item in _items(request).values():
+            if item.key not in session.items:
+                self.watched.setdefault(item.key, {})[session.session_id] = session
+            session.put(item)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
-                session.items.pop((topic.topic, topic.topic_id, partition), None)
+                key = _item_key(topic.topic, TopicId(topic.topic_id), partition)
+                self._unwatch(key, session)
+                session.forget(key)
         self._partitions += len(session.items) - before
         while self._partitions > MAX_FETCH_SESSION_PARTITIONS:
             self._drop(next(iter(self._sessions)))
         if session.session_id not in self._sessions:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        return FetchPlan(list(session.items.values()), session, is_incremental=True)
+        return FetchPlan([], session, is_incremental=True)
 
     def _open(self, items: list[FetchItem]) -> FetchSession | None:
         if not items or self._max_sessions == 0 or len(items) > MAX_FETCH_SESSION_PARTITIONS:
@@ -146,32 +259,66 @@ class FetchSessions:
         session_id = self._random.randrange(1, 2**31)
         while session_id in self._sessions:
             session_id = self._random.randrange(1, 2**31)
-        session = FetchSession(session_id)
-        session.items = {item.key: item for item in items}
+        session = FetchSession(session_id, items)
+        for key in session.items:
+            self.watched.setdefault(key, {})[session_id] = session
         self._sessions[session_id] = session
         self._partitions += len(session.items)
         return session
 
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
-        if session is not None:
-            self._partitions -= len(session.items)
+        if session is None:
+            return
+        self._partitions -= len(session.items)
+        for key in session.items:
+            self._unwatch(key, session)
+        if session.waiting:
+            session.is_dropped = True
+            self.dropped.append(session)
+
+    def _unwatch(self, key: ItemKey, session: FetchSession) -> None:
+        sessions = self.watched.get(key)
+        if sessions is not None:
+            sessions.pop(session.session_id, None)
+            if not sessions:
+                del self.watched[key]
+
+    def moved(self, replicas: Iterable[Replica]) -> list[Row]:
+        """There may be something new about them. Gives the long polls that wait for that."""
+        rows: dict[int, Row] = {}
+        for replica in replicas:
+            for key in (replica.key, replica.name):
+                for session in self.watched.get(key, _NOBODY).values():
+                    session.dirty[key] = session.items[key]
+                    rows.update(session.waiting)
+        return list(rows.values())
+
+    def sessions(self) -> Iterable[FetchSession]:
+        return self._sessions.values()
 
     def validate(self) -> None:
         assert self._partitions == sum(len(s.items) for s in self._sessions.values())
         assert len(self._sessions) <= self._max_sessions
+        assert self._partitions == sum(len(sessions) for sessions in self.watched.values())
+        for session in self._sessions.values():
+            assert all(self.watched[key][session.session_id] is session for key in session.items)
+            assert all(session.items[key] is item for key, item in session.dirty.items())
 
 
-def _items(request: FetchRequest) -> Iterable[FetchItem]:
+def _item_key(topic: str, topic_id: TopicId, partition: int) -> ItemKey:
+    if topic_id == NO_TOPIC_ID:
+        return TopicPartition(topic, partition)
+    return PartitionKey(topic_id, partition)
+
+
+def _items(request: FetchRequest) -> dict[ItemKey, FetchItem]:
     """As asked for. One partition may be named many times; only the last time counts, or a small
     request could wait with a million reads to do at every append."""
+    items: dict[ItemKey, FetchItem] = {}
     for topic in request.topics:
         topic_id = TopicId(topic.topic_id)
         for partition in topic.partitions:
-            item = FetchItem(topic.topic, topic_id, partition.partition)
-            item.fetch_offset = Offset(partition.fetch_offset)
-            item.max_bytes = partition.partition_max_bytes
-            item.current_leader_epoch = LeaderEpoch(partition.current_leader_epoch)
-            item.last_fetched_epoch = LeaderEpoch(partition.last_fetched_epoch)
-            item.log_start_offset = Offset(partition.log_start_offset)
-            yield item
+            item = FetchItem(topic.topic, topic_id, partition)
+            items[item.key] = item
+    return items

@@ -14,7 +14,6 @@ from tidelog.broker.effects import StartFlush
 from tidelog.log.disk import Syncable
 from tidelog.log.log import FlushTicket
 from tidelog.metadata.journal import MetadataJournal
-from tidelog.model.ids import PartitionKey
 from tidelog.partition.replica import Replica
 
 
@@ -31,33 +30,35 @@ class Flushing:
     """What is dirty, and the round under way if there is one."""
 
     def __init__(self) -> None:
-        self._dirty: dict[PartitionKey, Replica] = {}
+        self._dirty: dict[Replica, None] = {}
         self._directories: dict[str, Syncable] = {}
         self._is_journal_dirty = False
+        self.is_dirty = False
+        """There may be something for the next round."""
         self._rounds_started = 0
         self.under_way: Round | None = None
 
     def touch(self, leader: Replica) -> None:
         """The leader's log was written to and somebody waits for it."""
-        self._dirty[leader.key] = leader
+        self._dirty[leader] = None
+        self.is_dirty = True
 
     def touch_journal(self) -> None:
-        self._is_journal_dirty = True
+        self._is_journal_dirty = self.is_dirty = True
 
     def touch_directories(self, directories: list[Syncable]) -> None:
         for directory in directories:
             self._directories[directory.path] = directory
+            self.is_dirty = True
 
     def start(self, journal: MetadataJournal) -> StartFlush | None:
         """The next round, unless one is under way or there is nothing to flush."""
-        if self.under_way is not None:
-            return None
-        if not (self._dirty or self._is_journal_dirty or self._directories):
+        if self.under_way is not None or not self.is_dirty:
             return None
         self._rounds_started += 1
         flush_round = Round(self._rounds_started)
         targets: list[Syncable] = list(self._directories.values())
-        for leader in self._dirty.values():
+        for leader in self._dirty:
             ticket = None if leader.is_gone else leader.flush_ticket()
             if ticket is not None:
                 flush_round.leaders.append((leader, ticket))
@@ -67,7 +68,7 @@ class Flushing:
             targets += ticket.targets
         self._dirty = {}
         self._directories = {}
-        self._is_journal_dirty = False
+        self._is_journal_dirty = self.is_dirty = False
         if not targets:
             return None
         self.under_way = flush_round
@@ -84,8 +85,9 @@ class Flushing:
     def give_back(self, flush_round: Round) -> None:
         """Everything of a failed round is dirty again."""
         for leader, _ in flush_round.leaders:
-            self._dirty[leader.key] = leader
+            self._dirty[leader] = None
         self._is_journal_dirty = self._is_journal_dirty or flush_round.journal is not None
+        self.is_dirty = True
 
     def describe(self) -> dict[str, object]:
         return {

@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
-from tidelog.broker.coordinators import Ask, Coordinators, Question, Refuse
+from tidelog.broker.coordinators import Coordinators
 from tidelog.broker.pending import Wait
+from tidelog.broker.questions import Ask, Gathering, Question, Refuse
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
+
+_ONLY = itemgetter(0)
 
 
 class GroupWait(Wait):
     """A coordinator keeps the time, and gives the response by the row's number."""
 
-    __slots__ = ("_coordinators", "_group_ids", "_refuse")
+    __slots__ = ("_build", "_coordinators", "_gathering")
 
     def __init__(
-        self,
-        coordinators: Coordinators,
-        group_ids: list[str],
-        refuse: Callable[[ErrorCode], Any],
+        self, coordinators: Coordinators, gathering: Gathering, build: Callable[[list[Any]], Any]
     ) -> None:
         self._coordinators = coordinators
-        self._group_ids = group_ids
-        self._refuse = refuse
+        self._gathering = gathering
+        self._build = build
 
     def resume(self, now: Now, *, is_expired: bool) -> Any | None:
         """Woken by something else than the coordinator: the node stops, or its disk failed."""
-        return self._refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE) if is_expired else None
+        if not is_expired:
+            return None
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self._build([question.refuse(error) for question in self._gathering.questions])
 
     def abandoned(self, number: int) -> None:
-        self._coordinators.abandon(number)
+        self._coordinators.forget(self._gathering)
 
     def describe(self) -> str:
-        return f"waits for the coordinator of {', '.join(self._group_ids)}"
+        group_ids = [question.group_id for question in self._gathering.questions]
+        return f"waits for the coordinator of {', '.join(group_ids)}"
 
 
 def put(
     state: BrokerState,
     call: Call,
-    questions: Sequence[Question],
+    questions: list[Question],
     build: Callable[[list[Any]], Any],
 ) -> Any | Sentinel:
-    """Ask, and let the request wait for the replies."""
-    if not questions:
-        return build([])
-
-    def refuse(error: ErrorCode) -> Any:
-        return build([question.refuse(error) for question in questions])
-
-    group_ids = [question.group_id for question in questions]
-    number = state.pending.park_on_reply(
-        call.slot, GroupWait(state.coordinators, group_ids, refuse)
-    )
-    state.coordinators.put(questions, number=number, now=call.now, build=build)
+    """Ask, and let the request wait for the replies that do not come at once."""
+    gathering = state.coordinators.put(questions, call.now, build)
+    if gathering.is_complete:
+        return gathering.response()
+    wait = GroupWait(state.coordinators, gathering, build)
+    gathering.number = state.pending.park_on_reply(call.slot, wait)
     return PARKED
 
 
 def put_one(state: BrokerState, call: Call, question: Question) -> Any | Sentinel:
     """A question whose reply is the response."""
-    return put(state, call, [question], _only)
+    return put(state, call, [question], _ONLY)
 
 
 def put_to_all(
@@ -74,13 +73,9 @@ def put_to_all(
 ) -> Any | Sentinel:
     """A question to every shard of the node."""
     questions = [
-        Question("", ask, refuse, partition) for partition in state.coordinators.loaded_partitions()
+        Question("", ask, refuse, partition) for partition in state.coordinators.partitions_led()
     ]
     return put(state, call, questions, build)
-
-
-def _only(replies: list[Any]) -> Any:
-    return replies[0]
 
 
 def client_of(call: Call) -> tuple[str, str]:

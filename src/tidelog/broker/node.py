@@ -1,8 +1,9 @@
 """The node: everything a broker does, as one deterministic machine.
 
-`start` recovers from the disk; `step` takes one event and gives the effects it leads to. A step
-ends the same way whatever began it: waiting requests whose partitions moved are woken, and a flush
-is started if something is dirty and none is under way.
+`start` recovers from the disk. Then the node lives in turns: `receive` takes one event and returns
+the effects it leads to at once; after all events of the turn `settle` returns those that they lead
+to together: waiting requests whose partitions moved are woken, and a flush is started if something
+is dirty and none is under way. `step` is a turn of one event.
 
 The clean mark: a file written as the last act of a clean stop and deleted as the first act of a
 start. Without it the logs are recovered, and every partition gets a new leader epoch.
@@ -12,16 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
-from typing import Any
 
-from tidelog.broker.apis.api_versions import describe_versions
+from tidelog.broker.apis.fetch import validate_sessions
 from tidelog.broker.apis.table import HANDLERS, Handler
-from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.cleaning import CleaningSchedule
 from tidelog.broker.cluster_member import ClusterMember
 from tidelog.broker.cluster_start import start_member
 from tidelog.broker.configuration import NodeConfig
-from tidelog.broker.connections import Connection, Connections, Slot
+from tidelog.broker.connections import Connections
 from tidelog.broker.effects import Announce, Effect, Report, Stop
 from tidelog.broker.events import (
     ConnectionClosed,
@@ -34,37 +33,26 @@ from tidelog.broker.events import (
     StopRequested,
     Tick,
 )
-from tidelog.broker.forwarding import FORWARDED
+from tidelog.broker.housekeeping import Housekeeping
 from tidelog.broker.last_life import write_clean_mark
+from tidelog.broker.machines import Groups, Machine, Membership
 from tidelog.broker.peers import Peers
-from tidelog.broker.pending import Row
-from tidelog.broker.quorum_requests import is_for_quorum
+from tidelog.broker.requests import Requests
+from tidelog.broker.slices import Slices
 from tidelog.broker.start import load_groups, recover
-from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call
-from tidelog.log.disk import Disk, DiskError, DiskFull
-from tidelog.log.log import Log
+from tidelog.broker.state import BrokerState
+from tidelog.broker.waking import Waking
+from tidelog.log.disk import Disk, DiskError
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image
+from tidelog.metadata.reserve import ReservedDisk
 from tidelog.metadata.snapshot import difference
-from tidelog.model.clock import Now, earliest
-from tidelog.model.errors import ErrorCode
+from tidelog.model.clock import Now
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
-from tidelog.wire.errors import DecodeError
-from tidelog.wire.requests import (
-    API_VERSIONS,
-    RequestHeader,
-    UnknownVersion,
-    decode_body,
-    decode_header,
-    encode_response,
-)
 from tidelog.zookeeper.requests import ZooKeeperSpoke
 
 _LEAVING_MS = 10_000.0
 """How long a node that stops waits for the cluster to take over what it leads."""
-
-_HOUSEKEEPING_MS = 1000
-"""How often flushed marks are written and idle connections looked for."""
 
 
 class Node:
@@ -72,6 +60,12 @@ class Node:
 
     state: BrokerState
     """All machines of the node, from its start on."""
+    _requests: Requests
+    _slices: Slices
+    _waking: Waking
+    _cleaning: CleaningSchedule
+    _housekeeping: Housekeeping
+    _machines: tuple[Machine, ...]
 
     def __init__(
         self,
@@ -96,10 +90,13 @@ class Node:
         self._is_announced = False
         self._leave_by_ms: float | None = None
         """When to stop at the latest, if this node is leaving its cluster."""
-        self._cleaning: CleaningSchedule | None = None
         self._is_stopped = False
         self._is_read_only = False
-        self._housekeeping_ms = 0.0
+        self._is_member_quiet = False
+        """Nothing of the last turn concerned the cluster."""
+        self._membership: Membership | None = None
+        self._now: Now | None = None
+        """Of the turn that is on, or was the last."""
 
     # --- the interface ------------------------------------------------------------------------
 
@@ -120,24 +117,74 @@ class Node:
                 self._config, self._disk, self._random, now=now, safeguards=self._safeguards
             )
             effects += [Report("warning", text) for text in reports]
+            self._take_reports(effects)
             effects.append(Announce())
+        self._requests = Requests(self._connections, self.state, self._member, self._handlers)
         self._has_started = True
-        self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
-        self._cleaning = CleaningSchedule(self.state, now)
+        self._make_machines(now)
+        self.state.clock.observe(now)
+        self._slices.look()
         if self._member is not None:
             self._settle(now, effects)
         return effects
 
+    def _make_machines(self, now: Now) -> None:
+        """Slices come first: like a request's handler, they find the image at all that is
+        committed."""
+        state, connections, member = self.state, self._connections, self._member
+        self._slices = Slices(state)
+        self._waking = Waking(state, connections, self._requests)
+        self._cleaning = CleaningSchedule(state, now)
+        self._housekeeping = Housekeeping(state, connections, member, now_ms=now.monotonic_ms)
+        machines: list[Machine] = [self._slices]
+        if member is not None:
+            self._membership = Membership(member)
+            machines += [self._membership, self._requests]
+        machines += [self._waking, Groups(state.coordinators), self._cleaning, self._housekeeping]
+        self._machines = tuple(machines)
+
     def step(self, now: Now, event: Event) -> list[Effect]:
-        """What happens because of `event`."""
+        """A turn of one event."""
+        effects = self.receive(now, event)
+        effects += self.settle(now)
+        return effects
+
+    def receive(self, now: Now, event: Event) -> list[Effect]:
+        """What happens at once because of `event`. All events of a turn have the same `now`."""
         effects: list[Effect] = []
         if self._is_stopped:
             return effects
-        if self._member is not None:
-            self._member.begin(now)
+        member = self._member
+        if now is not self._now:
+            self._now = now
+            self._requests.is_quiet = True
+            self.state.clock.observe(now)
+            if member is not None:
+                member.begin(now)
         if type(event) is FrameReceived:
-            self._on_frame(now, event, effects)
-        elif type(event) is FlushDone:
+            self._requests.received(now, event, effects)
+            if member is None or not member.was_asked:
+                return effects
+        else:
+            self._requests.is_quiet = False
+            self._hear(now, event, effects)
+        if member is not None and not self._is_stopped:
+            self._settle_member(now, member, effects)
+        return effects
+
+    def settle(self, now: Now) -> list[Effect]:
+        """The end of a turn: what its events lead to together."""
+        effects: list[Effect] = []
+        if not self._is_stopped:
+            self._settle(now, effects)
+            while self._connections.released and not self._is_stopped:
+                self._requests.release(now, effects)
+                self._settle(now, effects)
+        return effects
+
+    def _hear(self, now: Now, event: Event, effects: list[Effect]) -> None:
+        """Whatever is no request."""
+        if type(event) is FlushDone:
             self._on_flush_done(now, event, effects)
         elif type(event) is ConnectionOpened:
             self._connections.opened(event.connection, peer=event.peer, now_ms=now.monotonic_ms)
@@ -154,23 +201,19 @@ class Node:
                 self._member.hear(now, event.word)
         elif type(event) is StopRequested:
             self._on_stop(now, effects)
-        if not self._is_stopped:
-            self._settle(now, effects)
-        return effects
 
     def next_deadline(self) -> float | None:
         """When `Tick` is due, in monotonic milliseconds; None if nothing waits for time."""
         if self._is_stopped:
             return None
-        state = self.state
-        return earliest(
-            self._housekeeping_ms,
-            state.pending.next_deadline(),
-            state.coordinators.deadline_ms,
-            None if self._is_read_only else self.cleaning.deadline_ms,
-            None if self._member is None else self._member.next_deadline(),
-            self._leave_by_ms,
-        )
+        if self._membership is not None:
+            self._membership.look(may_have_changed=not self._is_member_quiet)
+        deadline_ms = self._leave_by_ms
+        for machine in self._machines:
+            at_ms = machine.deadline_ms
+            if at_ms is not None and (deadline_ms is None or at_ms < deadline_ms):
+                deadline_ms = at_ms
+        return deadline_ms
 
     def validate(self) -> None:
         """The invariants of everything in the node."""
@@ -184,6 +227,7 @@ class Node:
             self._member.journal.validate()
         state.replicas.validate()
         state.sessions.validate()
+        validate_sessions(state)
         state.coordinators.validate()
         self._connections.validate()
 
@@ -207,68 +251,7 @@ class Node:
         """Clients may come."""
         return self._has_started and (self._member is None or self._member.is_serving)
 
-    @property
-    def cleaning(self) -> CleaningSchedule:
-        assert self._cleaning is not None, "the node has not started"
-        return self._cleaning
-
-    # --- requests -----------------------------------------------------------------------------
-
-    def _on_frame(self, now: Now, event: FrameReceived, effects: list[Effect]) -> None:
-        connection = self._connections.get(event.connection)
-        if connection is None:
-            return
-        try:
-            header, position = decode_header(event.frame)
-            served = SERVED.get(header.api_key)
-            if served is None or not served.has_version(header.api_version):
-                raise UnknownVersion(header)
-            if header.api_version < served.first_handled:
-                raise DecodeError(f"{served.name} v{header.api_version} is not supported")
-            request = decode_body(header, event.frame, position)
-        except UnknownVersion as unknown:
-            self._refuse_version(connection, unknown, effects)
-            return
-        except DecodeError as error:
-            self._connections.close(connection, f"malformed request: {error}", effects)
-            return
-        slot = self._connections.take_slot(connection, header, effects)
-        response = self._handle(Call(now, slot), request)
-        if response is PARKED:
-            return
-        if response is NO_RESPONSE:
-            self._connections.withdraw(slot, effects)
-        elif response is CLOSE:
-            self._connections.close(connection, "a produce with acks=0 failed", effects)
-        else:
-            self._answer(slot, response, effects)
-
-    def _handle(self, call: Call, request: Any) -> Any:
-        header, member = call.slot.header, self._member
-        if member is not None:
-            if is_for_quorum(header.api_key, request):
-                return member.receive(call, request)
-            if header.api_key in FORWARDED and self.state.active_controller is None:
-                return member.forwarding.forward(call, request, header.api_version)
-        return self._handlers[header.api_key](self.state, call, request)
-
-    def _refuse_version(
-        self, connection: Connection, unknown: UnknownVersion, effects: list[Effect]
-    ) -> None:
-        """ApiVersions is answered in version 0 with the list; anything else ends the connection,
-        since no body could be read by a client that speaks a version we don't know."""
-        header = unknown.header
-        if header.api_key != API_VERSIONS:
-            self._connections.close(connection, str(unknown), effects)
-            return
-        oldest = RequestHeader(API_VERSIONS, 0, header.correlation_id, None)
-        slot = self._connections.take_slot(connection, oldest, effects)
-        self._answer(slot, describe_versions(ErrorCode.UNSUPPORTED_VERSION), effects)
-
-    def _answer(self, slot: Slot, response: Any, effects: list[Effect]) -> None:
-        if not slot.connection.is_closing:
-            parts: Any = encode_response(slot.header, response)
-            self._connections.answer(slot, parts, effects)
+    # --- connections --------------------------------------------------------------------------
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         for slot in self._connections.closed(event.connection):
@@ -280,27 +263,57 @@ class Node:
     # --- waking -------------------------------------------------------------------------------
 
     def _settle(self, now: Now, effects: list[Effect]) -> None:
-        """The end of every step: wake who waits for what moved, then flush what is dirty."""
-        state = self.state
-        if self._member is not None:
-            self._settle_member(now, self._member, effects)
+        """The end of a turn: wake who waits for what moved, then flush what is dirty."""
+        state, member = self.state, self._member
+        if member is not None:
+            self._is_member_quiet = self._may_rest()
+            if not self._is_member_quiet:
+                self._settle_member(now, member, effects)
             if self._is_stopped:
                 return
         if state.replicas.sync_failure is not None:
             state.fail_storage(state.replicas.sync_failure)
         if state.storage_error is not None and not self._is_read_only:
             self._go_read_only(now, effects)
-        self._wake(now, effects)
-        if self._member is not None and self._may_go(now, self._member):
-            self._finish_leaving(now, self._member, effects)
-        elif not state.node_is_read_only:
+        if state.replicas.directories.unsynced:
+            self._slices.settle()
+        self._waking.settle(now, effects)
+        if state.long_requests:
+            self._slices.look()
+        if not state.reserve.is_whole and state.replicas.membership.has_room:
+            self._housekeeping.keep_reserve(effects)
+        if self._leave_by_ms is not None and self._may_go(now):
+            self._finish_leaving(now, effects)
+        elif state.flushing.is_dirty and state.storage_error is None:
             self._start_flush(now, effects)
-        effects += self._peers.take_effects()
-        if self._member is not None:
-            effects += self._member.journal.take_effects()
+        if state.reports:
+            self._take_reports(effects)
+        if self._peers.effects:
+            effects += self._peers.take_effects()
+        if member is not None and not self._is_member_quiet:
+            effects += member.journal.take_effects()
+
+    def _may_rest(self) -> bool:
+        """A turn of requests that concern nothing of the cluster leaves nothing to do for it: what
+        becomes due with time has a `Tick`, and whatever else moves is an event of its own."""
+        state = self.state
+        return (
+            self._requests.is_quiet
+            and self._is_announced
+            and self._leave_by_ms is None
+            and state.storage_error is None
+            and not state.replicas.may_propose
+        )
+
+    def _take_reports(self, effects: list[Effect]) -> None:
+        effects += self.state.reports
+        self.state.reports = []
 
     def _settle_member(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
-        """Metadata first, since everything else goes by it; and again, if settling decided some."""
+        """Metadata first, since everything else goes by it; and again, if settling decided some.
+        Not only at the end of a turn, but after each of its events that may move the metadata, the
+        session or the office: the next request finds the image at all that is committed."""
+        member.was_asked = False
         failure = member.journal.failure or self.state.storage_error
         if failure is not None:
             is_disk = not self._config.uses_zookeeper or member.journal.failure is None
@@ -315,10 +328,12 @@ class Node:
             self._apply_committed(now, effects)
         effects += [Report("warning", text) for text in (*member.reports, *journal.reports)]
         member.reports, journal.reports = [], []
+        self._slices.look()
         if member.refusals.expelled is not None:
             self._give_up(member.refusals.expelled, effects)
-        elif member.is_serving and not self._is_announced:
+        elif not self._is_announced and member.is_serving and member.has_caught_up:
             self._is_announced = True
+            self._requests.open()
             effects.append(Announce())
 
     def _start_flush(self, now: Now, effects: list[Effect]) -> None:
@@ -329,111 +344,16 @@ class Node:
         except DiskError as error:
             state.fail_storage(error)
             self._go_read_only(now, effects)
-            self._wake(now, effects)
+            self._waking.settle(now, effects)
             return
         if flush is not None:
             effects.append(flush)
 
-    def _wake(self, now: Now, effects: list[Effect]) -> None:
-        state = self.state
-        while state.advanced:
-            leaders, state.advanced = state.advanced, {}
-            for leader in leaders:
-                state.coordinators.advanced(leader)
-                for row in state.pending.waiting_for(leader.key):
-                    self._resume(row, now, effects)
-        for number, response in state.coordinators.take_completed():
-            self._complete(number, response, effects)
-        completed, state.completed = state.completed, []
-        for number, response in completed:
-            self._complete(number, response, effects)
-
-    def _complete(self, number: int, response: Any, effects: list[Effect]) -> None:
-        """The answer to a row, from a coordinator or from another node."""
-        row = self.state.pending.take(number)
-        if row is not None:
-            self._end_wait(row, response, effects)
-
-    def _end_wait(self, row: Row, response: Any, effects: list[Effect]) -> None:
-        """A row that is no longer waiting gets its response, or is sent away without one."""
-        if response is CLOSE:
-            self._connections.close(row.slot.connection, "no answer from another node", effects)
-        else:
-            self._answer(row.slot, response, effects)
-
-    def _resume(
-        self, row: Row, now: Now, effects: list[Effect], *, is_expired: bool = False
-    ) -> None:
-        pending = self.state.pending
-        if row not in pending:
-            return
-        response = row.wait.resume(now, is_expired=is_expired)
-        if response is None:
-            assert not is_expired, "an expired request must be answered"
-            return
-        pending.remove(row)
-        self._end_wait(row, response, effects)
-
     def _on_tick(self, now: Now, effects: list[Effect]) -> None:
-        if self._member is not None:
-            self._member.tick(now)
-        for row in self.state.pending.expired(now.monotonic_ms):
-            self._resume(row, now, effects, is_expired=True)
-        groups_ms = self.state.coordinators.deadline_ms
-        if groups_ms is not None and now.monotonic_ms >= groups_ms:
-            self.state.coordinators.tick(now)
-        if not self._is_read_only and now.monotonic_ms >= self.cleaning.deadline_ms:
-            self._clean(now, effects)
-        if now.monotonic_ms >= self._housekeeping_ms:
-            self._housekeeping_ms = now.monotonic_ms + _HOUSEKEEPING_MS
-            self._keep_house(now, effects)
-
-    def _clean(self, now: Now, effects: list[Effect]) -> None:
-        try:
-            effects += [Report("warning", text) for text in self.cleaning.turn(now)]
-        except DiskError as error:
-            self.state.fail_storage(error)
-
-    def _keep_house(self, now: Now, effects: list[Effect]) -> None:
-        state = self.state
-        touched, state.touched = state.touched, {}
-        for leader in touched:
-            if not (state.node_is_read_only or leader.is_gone):
-                self._checkpoint(leader.log)
-                if leader.log.has_overtaken_mark:
-                    state.flushing.touch(leader)
-            effects += [Report("warning", text) for text in leader.take_reports()]
-        if not state.node_is_read_only:
-            self._checkpoint_journal()
-            self._keep_snapshot(now)
-            state.replicas.open_rest()
-            state.roles_changed()
-        idle_ms = self._config.settings.connections_max_idle_ms
-        self._connections.close_idle(now.monotonic_ms, idle_ms, effects)
-
-    def _checkpoint_journal(self) -> None:
-        try:
-            if self.state.journal.checkpoint():
-                self.state.flushing.touch_journal()
-        except DiskError as error:
-            self.state.fail_storage(error)
-
-    def _keep_snapshot(self, now: Now) -> None:
-        """Nobody waits for it, so a full disk is no error here."""
-        if self._member is None:
-            return
-        try:
-            self._member.journal.keep_snapshot(self.state.image, now)
-        except DiskFull:
-            pass
-        except DiskError as error:
-            self.state.fail_storage(error)
-
-    def _checkpoint(self, log: Log) -> None:
-        try:
-            log.checkpoint()
-        except DiskError as error:
-            self.state.fail_storage(error)
+        """Whatever is due, in the order in which the machines stand."""
+        for machine in self._machines:
+            machine.tick(now, effects)
+        self._slices.look()
 
     # --- flushing -----------------------------------------------------------------------------
 
@@ -450,7 +370,11 @@ class Node:
             return
         for leader, ticket in flush_round.leaders:
             if not leader.is_gone:
-                leader.flushed(ticket)
+                try:
+                    leader.flushed(ticket)  # it may delete segments, once their going is durable
+                except DiskError as error:
+                    state.fail_storage(error)
+                    return
                 state.advanced[leader] = None
                 state.touched[leader] = None
                 if leader.log.has_new_files:
@@ -470,15 +394,15 @@ class Node:
         if records:
             self._follow_image(now, *state.image.replay(records), effects)
         for row in state.pending.committed(state.journal.committed_offset):
-            self._resume(row, now, effects)
+            self._waking.resume(row, now, effects)
         if state.has_lost_office:
             state.has_lost_office = False
             for row in state.pending.waiting_for_metadata():
-                self._resume(row, now, effects, is_expired=True)
+                self._waking.resume(row, now, effects, is_expired=True)
         if state.image_waits_due:
             state.image_waits_due = False
             for row in state.pending.waiting_for_image():
-                self._resume(row, now, effects)
+                self._waking.resume(row, now, effects)
 
     def _follow_image(self, now: Now, image: Image, delta: Delta, effects: list[Effect]) -> None:
         """What the cluster has agreed on is another now."""
@@ -487,19 +411,22 @@ class Node:
         directories = state.replicas.apply(image, delta, now_ms=now.monotonic_ms)
         state.flushing.touch_directories(directories)
         state.roles_changed()
-        effects += [Report("error", text) for text in load_groups(state, now)]
+        load_groups(state, now)
         state.image_waits_due = True
+        self._slices.look()
 
     def _go_read_only(self, now: Now, effects: list[Effect]) -> None:
         """After a failed fsync nothing is acknowledged. What was flushed before stays readable."""
         state = self.state
         self._is_read_only = True
+        self._cleaning.rest()
+        self._slices.look()
         why = state.storage_error
         effects.append(
             Report("error", f"the disk failed ({why}): read only until the node is restarted")
         )
         for row in state.pending.rows():
-            self._resume(row, now, effects)
+            self._waking.resume(row, now, effects)
         state.coordinators.refuse_all()
 
     # --- stopping -----------------------------------------------------------------------------
@@ -523,15 +450,18 @@ class Node:
         self._is_stopped = True
         effects.append(Stop(why))
 
-    def _may_go(self, now: Now, member: ClusterMember) -> bool:
+    def _may_go(self, now: Now) -> bool:
         """The cluster lets it go, or there is none, or it takes too long."""
-        if self._leave_by_ms is None:
-            return False
+        member = self._member
+        assert member is not None
+        assert self._leave_by_ms is not None
         is_late = now.monotonic_ms >= self._leave_by_ms
         return member.has_left or member.has_nobody_to_leave(now) or is_late
 
-    def _finish_leaving(self, now: Now, member: ClusterMember, effects: list[Effect]) -> None:
+    def _finish_leaving(self, now: Now, effects: list[Effect]) -> None:
         """Not while a flush is under way: were it to fail, the last one might succeed."""
+        member = self._member
+        assert member is not None
         if self.state.flushing.under_way is None:
             if not member.has_left:
                 is_alone = member.has_nobody_to_leave(now)
@@ -552,8 +482,8 @@ class Node:
     def _finish(self, now: Now, effects: list[Effect]) -> None:
         """Flush, answer who waited for that, send the rest home, leave the clean mark."""
         state = self.state
+        self._cleaning.stop()
         is_clean = not state.node_is_read_only and self._knows_its_logs
-        self.cleaning.stop()
         try:
             for leader in list(state.replicas.by_key.values()):
                 if is_clean:
@@ -565,11 +495,11 @@ class Node:
         except DiskError as error:
             is_clean = False
             effects.append(Report("error", f"the logs could not be closed cleanly: {error}"))
-        self._wake(now, effects)
+        self._waking.settle(now, effects)
         for row in state.pending.rows():
-            self._resume(row, now, effects, is_expired=True)
+            self._waking.resume(row, now, effects, is_expired=True)
         if is_clean:
-            is_clean = write_clean_mark(self._disk)
+            is_clean = write_clean_mark(ReservedDisk(self._disk, state.reserve))
         if not is_clean:
             effects.append(Report("warning", "stopped without the clean mark"))
         self._is_stopped = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tidelog.groups.decision import GroupRecord
-from tidelog.log.disk import DiskError
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
@@ -30,32 +29,38 @@ class ShardDamaged(Exception):
     """A partition of the offsets topic can't be read whole: its groups must not be guessed."""
 
 
-def append_records(leader: Replica, records: Sequence[GroupRecord], now: Now) -> None:
-    """One decision, one batch: all of it or nothing. `DiskError` if it could not be written."""
+class DecisionRefused(Exception):
+    """The log does not take what a coordinator decided, although the disk would."""
+
+
+def append_records(replica: Replica, records: Sequence[GroupRecord], now: Now) -> None:
+    """One decision, one batch: all of it or nothing. `DiskError` or `DecisionRefused` if it could
+    not be written."""
+    wall_ms = now.wall_ms
     batch = encode_batch(
         [
-            Record(offset=index, timestamp=now.wall_ms, key=record.key, value=record.value)
-            for index, record in enumerate(records)
+            Record(index, wall_ms, key, value, headers)
+            for index, (key, value, headers, _) in enumerate(records)
         ]
     )
-    appended = leader.append(memoryview(batch), now.wall_ms)
+    appended = replica.append(memoryview(batch), now.wall_ms)
     if appended.error is not ErrorCode.NONE:
-        raise DiskError(f"{leader.name} refused a decision of its own: {appended.error.name}")
+        raise DecisionRefused(f"{replica.name}: {appended.error.name}")
 
 
-def read_records(leader: Replica) -> Iterator[Record]:
-    """Everything in the partition, in order."""
-    log = leader.log
+def read_records(replica: Replica) -> Iterator[Record]:
+    """Everything in the partition, in order, read as it is asked for."""
+    log = replica.log
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         span = log.read(
             offset, max_bytes=_READ_BYTES, limit_offset=log.log_end_offset, at_least_one=True
         )
         if span is None or isinstance(span, ErrorCode):
-            raise ShardDamaged(f"{leader.name} is damaged at offset {offset}")
+            raise ShardDamaged(f"{replica.name} is damaged at offset {offset}")
         for header, batch in iter_batches(memoryview(span.read())):
             try:
                 yield from decode_records(batch, _MAX_BATCH_BYTES)
             except DecodeError as error:
-                raise ShardDamaged(f"{leader.name} at offset {offset}: {error}") from None
+                raise ShardDamaged(f"{replica.name} at offset {offset}: {error}") from None
             offset = Offset(header.next_offset)

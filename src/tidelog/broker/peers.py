@@ -66,11 +66,11 @@ class Peers:
     """All calls under way. `take_effects` gives what is to be sent."""
 
     def __init__(self, node_id: NodeId) -> None:
-        self._client_id = f"node-{node_id}"
+        self._client_id = client_id_of(node_id)
         self._calls: dict[CallId, _Call] = {}
         self._deadlines: list[tuple[float, CallId]] = []
         self._next_call = 1
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -100,7 +100,7 @@ class Peers:
         )
         self._calls[call] = _Call(endpoint, channel, api_key, version, deadline_ms, conversation)
         heappush(self._deadlines, (deadline_ms, call))
-        self._effects.append(CallPeer(call, endpoint, channel, frame))
+        self.effects.append(CallPeer(call, endpoint, channel, frame))
         return call
 
     def answered(self, now: Now, event: PeerAnswered) -> None:
@@ -144,7 +144,7 @@ class Peers:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def describe(self) -> list[str]:
@@ -154,8 +154,13 @@ class Peers:
         ]
 
     def _give_up(self, call: _Call) -> None:
-        self._effects.append(HangUp(call.endpoint, call.channel))
+        self.effects.append(HangUp(call.endpoint, call.channel))
 
 
 def _same_channel(one: _Call, other: _Call) -> bool:
     return one.endpoint == other.endpoint and one.channel == other.channel
+
+
+def client_id_of(node_id: NodeId | None) -> str:
+    """How a node names itself when it asks another."""
+    return f"node-{node_id}"

@@ -1,6 +1,7 @@
 """Requests that can't be answered yet: one table of rows, each waiting for something with a name.
 
-A row waits for partitions (their high watermark to move), for a metadata offset to be committed, or
+A row waits for partitions (their high watermark to move), for those of a fetch session, which keeps
+its own rows (`among`), for a metadata offset to be committed, or
 for a reply that a group coordinator will give by the row's number. Waking a row asks it for its
 response; it may say "not yet" and stay. A row has a deadline, except where the coordinator keeps
 the time. Rows are plain data: `describe` prints them, and none holds a frame's memory.
@@ -40,7 +41,7 @@ class Wait(ABC):
 class Row:
     """One waiting request."""
 
-    __slots__ = ("deadline_ms", "number", "partitions", "slot", "wait")
+    __slots__ = ("among", "deadline_ms", "number", "partitions", "slot", "wait")
 
     def __init__(
         self,
@@ -56,6 +57,8 @@ class Row:
         self.wait = wait
         self.deadline_ms = deadline_ms
         self.partitions = partitions
+        self.among: dict[int, Row] | None = None
+        """Others' list that it is in while it waits."""
 
 
 class Pending:
@@ -80,6 +83,20 @@ class Pending:
         row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=list(partitions))
         for key in row.partitions:
             self._by_partition.setdefault(key, {})[row.number] = row
+
+    def watch(self, row: Row, partitions: Iterable[PartitionKey]) -> None:
+        """Wake a row that is parked among others' whenever one of `partitions` moves, too."""
+        for key in partitions:
+            row.partitions.append(key)
+            self._by_partition.setdefault(key, {})[row.number] = row
+
+    def park_among(
+        self, slot: Slot, wait: Wait, among: dict[int, Row], *, deadline_ms: float
+    ) -> None:
+        """Whoever has `among` wakes the row. It is taken out of there when it waits no longer."""
+        row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
+        row.among = among
+        among[row.number] = row
 
     def park_on_metadata(
         self, slot: Slot, wait: Wait, *, offset: Offset, deadline_ms: float
@@ -116,6 +133,8 @@ class Pending:
         return number in self._rows
 
     def waiting_for(self, key: PartitionKey) -> list[Row]:
+        if not self._by_partition:
+            return []
         rows = self._by_partition.get(key)
         return list(rows.values()) if rows else []
 
@@ -141,6 +160,8 @@ class Pending:
             return
         del self._by_slot[row.slot]
         self._on_image.pop(row.number, None)
+        if row.among is not None:
+            row.among.pop(row.number, None)
         for key in row.partitions:
             rows = self._by_partition.get(key)
             if rows is not None:

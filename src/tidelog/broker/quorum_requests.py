@@ -20,9 +20,15 @@ from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
+_FETCH = 1
 _QUORUM_APIS = frozenset((52, 53, 54, 55, 59, 80, 81))
 """Vote, BeginQuorumEpoch, EndQuorumEpoch, DescribeQuorum, FetchSnapshot, AddRaftVoter,
 RemoveRaftVoter."""
+
+
+def may_be_for_quorum(api_key: int) -> bool:
+    """Some requests of that API are."""
+    return api_key == _FETCH or api_key in _QUORUM_APIS
 
 
 def is_for_quorum(api_key: int, request: Any) -> bool:

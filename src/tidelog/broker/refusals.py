@@ -14,8 +14,10 @@ from typing import NamedTuple
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, LeaderEpoch, NodeId
 
-_SESSIONS = 1.5
-"""So long the same controller must say that the id is taken."""
+_SESSIONS = 4.0
+"""So long the same controller must say that the id is taken. A controller that is late itself (a
+busy machine) lets the session of a dead node last longer than one timeout, and a node that ends
+for a mistake must be started by hand."""
 
 
 _LASTING = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REGISTRATION)

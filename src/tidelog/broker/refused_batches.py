@@ -34,24 +34,24 @@ class RefusedBatches:
     """By partition and producer; the oldest are forgotten first."""
 
     def __init__(self) -> None:
-        self._places: dict[Place, dict[int, Refused]] = {}
+        self.places: dict[Place, dict[int, Refused]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._places)
+        return bool(self.places)
 
     def note(self, place: Place, refused: Refused) -> None:
         """Of a producer's epoch the first counts: what was refused after it waits for it anyway."""
-        producers = self._places.setdefault(place, {})
+        producers = self.places.setdefault(place, {})
         pid, epoch = refused.header.producer_id, refused.header.producer_epoch
         known = producers.get(pid)
         if known is None or known.header.producer_epoch != epoch:
             producers[pid] = refused
         _forget_oldest(producers, MOST_PRODUCERS)
-        _forget_oldest(self._places, MOST_PLACES)
+        _forget_oldest(self.places, MOST_PLACES)
 
     def take(self, place: Place) -> list[Refused]:
         """There is a log for them now."""
-        return list(self._places.pop(place, {}).values())
+        return list(self.places.pop(place, {}).values())
 
 
 def _forget_oldest(kept: dict[Any, Any], limit: int) -> None:

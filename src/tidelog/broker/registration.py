@@ -13,7 +13,7 @@ shorter still: it ends as soon as its voters may have elected another, and with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from uuid import UUID
@@ -23,8 +23,12 @@ from tidelog.broker.peers import Then
 from tidelog.controller.sessions import LEASE_SHARE
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Endpoint, NodeId, Offset
-from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from tidelog.model.ids import Endpoint, NodeId, Offset, PartitionKey
+from tidelog.wire.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    DoubtfulTopic,
+)
 from tidelog.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -87,8 +91,10 @@ class Registration:
         office_until_ms: Callable[[], float | None] = lambda: None,
         may_join: Callable[[], bool] = lambda: True,
         is_cut_off: Callable[[], bool] = lambda: False,
+        may_lack: Callable[[], Iterable[PartitionKey]] = lambda: (),
     ) -> None:
-        """`office_until_ms`: while this node is the controller, until when no other is elected."""
+        """`office_until_ms`: while this node is the controller, until when no other is elected.
+        `may_lack`: the partitions whose logs may lack records, and the cluster does not know."""
         self._identity = identity
         self._link = link
         self._patience = patience
@@ -96,6 +102,7 @@ class Registration:
         self._office_until_ms = office_until_ms
         self._may_join = may_join
         self._is_cut_off = is_cut_off
+        self._may_lack = may_lack
         self.stage = Stage.JOINING
         self.broker_epoch = NO_BROKER_EPOCH
         self.lease_until_ms = 0.0
@@ -218,6 +225,10 @@ class Registration:
             want_fence=False,
             want_shut_down=self.stage is Stage.LEAVING,
             offline_log_dirs=[METADATA_OUT_OF_REACH] if self._is_cut_off() else [],
+            doubtful_topics=[
+                DoubtfulTopic(topic_id=key.topic_id, partitions=[key.partition])
+                for key in self._may_lack()
+            ],
         )
 
     def _registered(self, now: Now, number: int, answer: BrokerRegistrationResponse) -> None:

@@ -5,23 +5,25 @@ A partition is kept here if the image names this node among its replicas; each h
 (`partition.fetcher`). What there is to send is asked for at the end of a step (`next_fetches`,
 `take_proposals`); answers come back through `fetch_answered` and `isr_answered`.
 
-A directory belongs to a topic *id*, so a topic created again under an old name starts empty. A
-directory is deleted only for a topic whose removal is a committed record, or for a partition that a
-committed record has moved elsewhere; one that no record explains is left where it is and reported,
-since the metadata may be what is wrong.
+Where they lie on disk, and how they go, is in `topic_directories`.
 """
 
 from __future__ import annotations
 
-import base64
-from contextlib import suppress
-from uuid import UUID
+from itertools import islice
 
+from tidelog.broker.topic_directories import (
+    DELETED_AT_ONCE,
+    TopicDirectories,
+    partition_directory,
+    topic_directory,
+)
 from tidelog.log.disk import Disk, DiskError, Syncable, SyncFailed
 from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
-from tidelog.metadata.image import Image, PartitionState, TopicState
+from tidelog.metadata.image import Image, PartitionState, Resource, TopicState
 from tidelog.metadata.snapshot import difference
+from tidelog.metadata.states import BROKER
 from tidelog.model.clock import earliest
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
@@ -32,9 +34,9 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
-from tidelog.model.replica_settings import FOLLOWER_RATE
+from tidelog.model.replica_settings import FOLLOWER_RATE, LEADER_RATE
 from tidelog.model.safeguards import Safeguard
-from tidelog.model.settings import NodeSettings, TopicSettings, Value, parse_settings
+from tidelog.model.settings import NodeSettings, TopicSettings, Value, recorded_settings
 from tidelog.model.settings import topic_settings as resolved_settings
 from tidelog.partition.following import Following
 from tidelog.partition.isr import RETRY_MS, ProposeIsr
@@ -42,9 +44,15 @@ from tidelog.partition.leader import Leader
 from tidelog.partition.membership import Membership, ReplicationSettings
 from tidelog.partition.replica import Replica
 
-TOPICS_DIRECTORY = "topics"
-_NAME_CHARACTERS = 200
-"""Of the topic's name in its directory's: for people; the id after it is what counts."""
+_new_tuple = tuple.__new__  # of a named tuple, without a call of its own
+
+OPENED_AT_ONCE = 16
+"""Logs of new partitions that are made as soon as their records are committed. The logs of more are
+made a few at a time, between other requests, or when somebody asks for one."""
+
+FOUND_AT_ONCE = 32
+"""Logs of new partitions that are made in one turn because requests ask for them: as many as one
+connection has requests in it. Whoever asks for more is told to look for their leader again."""
 
 
 def replication_settings(settings: NodeSettings) -> ReplicationSettings:
@@ -56,6 +64,7 @@ def replication_settings(settings: NodeSettings) -> ReplicationSettings:
         fetch_wait_max_ms=settings.replica_fetch_wait_max_ms,
         fetch_backoff_ms=settings.replica_fetch_backoff_ms,
         throttled_rate=settings.follower_replication_throttled_rate,
+        leader_throttled_rate=settings.leader_replication_throttled_rate,
         selects_by_rack=settings.replica_selector == "rack",
     )
 
@@ -72,6 +81,7 @@ class Replicas:
         safeguards: frozenset[Safeguard],
     ) -> None:
         self._disk = disk
+        self.directories = TopicDirectories(disk, safeguards=safeguards)
         self._topic_defaults = topic_defaults
         self._safeguards = safeguards
         self.membership = membership
@@ -85,7 +95,12 @@ class Replicas:
         self.opens_clean = False
         """The logs that are there were closed cleanly."""
         self._unopened: dict[PartitionKey, tuple[TopicState, PartitionState]] = {}
+        self._deferred: dict[PartitionKey, None] = {}
+        """New partitions that have no log yet: nobody has asked for one."""
+        self._found = 0
+        """Logs of new partitions that were made for requests in this turn."""
         self._crashed_in: dict[PartitionKey, LeaderEpoch] = {}
+        self._may_lack: dict[PartitionKey, None] = {}
         self._changed: dict[Replica, None] = {}
         self._stirred: dict[Replica, None] = {}
         self._check_ms: float | None = None
@@ -94,8 +109,8 @@ class Replicas:
     def settings_of(self, topic: TopicState) -> TopicSettings:
         """The topic's own; else what the cluster has recorded for all nodes, so that leader and
         controller agree on how many must be in sync; else what this node was given."""
-        defaults = {**self._topic_defaults, **parse_settings(self.image.defaults, "node")}
-        return resolved_settings(defaults, parse_settings(topic.configs, "topic"))
+        defaults = {**self._topic_defaults, **recorded_settings(self.image.defaults, "node")}
+        return resolved_settings(defaults, recorded_settings(topic.configs, "topic"))
 
     # --- following the image ------------------------------------------------------------------
 
@@ -117,39 +132,41 @@ class Replicas:
                     reports.append(f"{state.name} can't be opened yet: {error}")
         for replica in self.by_key.values():
             reports += replica.take_reports()
-        return reports + self._sweep(image)
+        return reports + self._sweep()
 
-    def apply(self, image: Image, delta: Delta, *, now_ms: float) -> list[Syncable]:
+    def apply(
+        self, image: Image, delta: Delta, *, now_ms: float, may_defer: bool = True
+    ) -> list[Syncable]:
         """Follow committed metadata. Gives the directories whose entries must become durable with
         the next flush; whose role or watermark is another one now is in `take_changed`. What a node
         reads of the past, before it has caught up, moves nothing."""
+        before, directories = self.image, self.directories
         self._look_at(image, now_ms)
         if not self.membership.is_caught_up:
             return []
-        touched: list[Syncable] = []
+        deferred = self._defer(image, delta) if may_defer else frozenset()
         for key in delta.partitions:
             topic = image.topic_by_id(key.topic_id)
-            if topic is not None:
-                touched += self._follow(topic, topic.partitions[key.partition])
+            if topic is not None and key not in deferred:
+                self._follow(topic, topic.partitions[key.partition])
         configured = list(image.names) if delta.has_new_defaults else delta.configured
         for topic_id in dict.fromkeys(t for t in configured if t not in delta.created):
             self._configure(image, topic_id)
         for topic_id in delta.created:
             topic = image.topic_by_id(topic_id)
-            path = "" if topic is None else _topic_directory(topic.name, topic_id)
-            if topic is not None and self._disk.exists(path):
-                touched.append(self._disk.directory(path))
-                touched.append(self._disk.directory(TOPICS_DIRECTORY))
+            if topic is not None and directories.exists(topic_directory(topic.name, topic_id)):
+                directories.made(topic)
         for topic_id, name in delta.removed.items():
-            self._remove(topic_id, name)
-            touched.append(self._disk.directory(TOPICS_DIRECTORY))
-        return touched
+            self._remove(topic_id, name, before.topic_by_id(topic_id))
+        directories.delete_doomed(DELETED_AT_ONCE)
+        return directories.take_unsynced()
 
     def catch_up(self, *, now_ms: float) -> list[Syncable]:
         """The image has this life's registration, and with it all that earlier lives have seen:
         from now on it is followed. Gives what `apply` gives."""
         self.membership.is_caught_up = True
-        return self.apply(self.image, difference(Image(), self.image), now_ms=now_ms)
+        delta = difference(Image(), self.image)
+        return self.apply(self.image, delta, now_ms=now_ms, may_defer=False)
 
     def take_changed(self) -> list[Replica]:
         """Whose role, in-sync set or watermark may be another one: those who wait for them are to
@@ -161,28 +178,71 @@ class Replicas:
         self.image = image
         self.membership.nodes = image.nodes
         self._now_ms = now_ms
-        rate = image.defaults.get(FOLLOWER_RATE)
-        own_rate = self.membership.settings.throttled_rate
-        self.membership.throttle.limit(own_rate if rate is None else int(rate), now_ms)
+        own = image.configs_of(Resource(BROKER, str(self.membership.node_id)))
+        settings, rates = self.membership.settings, {**image.defaults, **own}
+        follower_rate = int(rates.get(FOLLOWER_RATE, settings.throttled_rate))
+        self.membership.throttle.limit(follower_rate, now_ms)
+        leader_rate = int(rates.get(LEADER_RATE, settings.leader_throttled_rate))
+        self.membership.leader_throttle.limit(leader_rate, now_ms)
 
     def _is_kept(self, state: PartitionState) -> bool:
         return self.membership.node_id in state.replicas
 
-    def _follow(self, topic: TopicState, state: PartitionState) -> list[Syncable]:
+    def _follow(self, topic: TopicState, state: PartitionState) -> None:
         replica = self.by_key.get(state.key)
         if not self._is_kept(state):
             self._unopened.pop(state.key, None)
-            return [] if replica is None else self._move_away(topic, replica)
-        if replica is None:
+            self._deferred.pop(state.key, None)
+            if replica is not None:
+                self._move_away(topic, replica)
+        elif replica is None:
             try:
                 self._changed[self._open(topic, state, clean=self.opens_clean)] = None
             except DiskError as error:
                 self._note_unopened(topic, state, error)
-            return []
-        if replica.follow(state, self._now_ms):
-            self._changed[replica] = None
-        self._place(replica)
-        return []
+        else:
+            if replica.follow(state, self._now_ms):
+                self._changed[replica] = None
+            self._place(replica)
+
+    def _defer(self, image: Image, delta: Delta) -> frozenset[PartitionKey]:
+        """New partitions beyond the first few, and all while others are deferred; those of internal
+        topics are made at once."""
+        kept = [
+            key
+            for key, change in delta.partitions.items()
+            if change.is_new and self._is_kept(change.after) and key not in self.by_key
+        ]
+        at_once = 0 if self._deferred else OPENED_AT_ONCE
+        if len(kept) <= at_once:
+            return frozenset()
+        topics = {key.topic_id: image.topic_by_id(key.topic_id) for key in kept}
+        internal = {topic_id for topic_id, topic in topics.items() if topic and topic.is_internal}
+        deferred = [key for key in kept[at_once:] if key.topic_id not in internal]
+        self._deferred.update(dict.fromkeys(deferred))
+        return frozenset(deferred)
+
+    @property
+    def has_deferred(self) -> bool:
+        """Logs of new partitions are still to be made."""
+        return bool(self._deferred)
+
+    def open_deferred(self, most: int) -> None:
+        """Make the next logs of new partitions, so many at most."""
+        for key in list(islice(self._deferred, most)):
+            self._open_deferred(key)
+
+    def turn_ends(self) -> None:
+        """Requests may have logs made again."""
+        self._found = 0
+
+    def _open_deferred(self, key: PartitionKey) -> Replica | None:
+        del self._deferred[key]
+        topic = self.image.topic_by_id(key.topic_id)
+        assert topic is not None, "a topic that is removed takes its partitions along"
+        replica = self._open_again(topic, topic.partitions[key.partition])
+        self.directories.made(topic)
+        return replica
 
     def _place(self, replica: Replica) -> None:
         """Among those whom its role asks to be looked after."""
@@ -201,7 +261,11 @@ class Replicas:
             if replica.was_let_in(now_ms):
                 self._changed[replica] = None
                 self._place(replica)
-        return self._sweep(self.image)
+        return self._sweep()
+
+    def _sweep(self) -> list[str]:
+        kept = [state.key for state in self.image.partitions() if self._is_kept(state)]
+        return self.directories.sweep(self.image, frozenset(kept).__contains__)
 
     def session_changed(self, *, is_alive: bool) -> None:
         """The node has lost its session with the cluster, or has one again."""
@@ -209,6 +273,28 @@ class Replicas:
         for replica in self.by_key.values():
             if replica.leader is not None and replica.leader.session_changed():
                 self._changed[replica] = None
+
+    def may_lack(self) -> list[PartitionKey]:
+        """What recovery has cut by whole batches, and the cluster still counts on, though others
+        may have more. And followers that are damaged: the leader has those taken out of the ISR,
+        but nobody else takes them out of the ELR, and until then they can't be repaired."""
+        me = self.membership.node_id
+        for key in list(self._may_lack):
+            replica = self.by_key.get(key)
+            relied_on = () if replica is None else (*replica.state.isr, *replica.state.elr)
+            if me not in relied_on or all(node_id == me for node_id in relied_on):
+                del self._may_lack[key]
+        waiting = [key for key in list(self.membership.awaiting_repair) if self._is_stuck(key)]
+        return list(dict.fromkeys((*self._may_lack, *waiting)))
+
+    def _is_stuck(self, key: PartitionKey) -> bool:
+        """A damaged follower that can't be repaired while it is eligible."""
+        replica = self.by_key.get(key)
+        follower = None if replica is None else replica.follower
+        if replica is None or follower is None or follower.damaged_from is None:
+            del self.membership.awaiting_repair[key]
+            return False
+        return self.membership.node_id in replica.state.elr
 
     # --- the in-sync sets ---------------------------------------------------------------------
 
@@ -240,6 +326,11 @@ class Replicas:
         if self._check_ms is not None:
             self._check_ms = min(self._check_ms, now_ms + RETRY_MS)
 
+    @property
+    def may_propose(self) -> bool:
+        """Something has happened that a leader may want to tell the controller."""
+        return bool(self._stirred)
+
     def next_deadline(self) -> float | None:
         """When there may be something to send without anything happening before."""
         return earliest(self._check_ms, self.following.next_deadline())
@@ -251,7 +342,7 @@ class Replicas:
     ) -> Replica | ErrorCode:
         """The partition by topic id, or by name where there is no id."""
         if topic_id is NO_TOPIC_ID or topic_id == NO_TOPIC_ID:
-            replica = self.by_name.get(TopicPartition(topic, partition))
+            replica = self.by_name.get(_new_tuple(TopicPartition, (topic, partition)))
         else:
             replica = self.by_key.get(PartitionKey(topic_id, partition))
         if replica is not None:
@@ -299,7 +390,13 @@ class Replicas:
                 topic_id == key.topic_id or topic == state.name.topic
             ):
                 return self._open_again(topic_state, state) or ErrorCode.KAFKA_STORAGE_ERROR
-        if self.state_of(topic, partition, topic_id=topic_id) is not None:
+        known = self.state_of(topic, partition, topic_id=topic_id)
+        if known is not None and known.key in self._deferred:
+            self._found += 1
+            if self._found > FOUND_AT_ONCE:
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._open_deferred(known.key) or ErrorCode.KAFKA_STORAGE_ERROR
+        if known is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         is_known_topic = topic_id == NO_TOPIC_ID or topic_id in self.image.names
         return (
@@ -333,8 +430,16 @@ class Replicas:
 
     def _open(self, topic: TopicState, state: PartitionState, *, clean: bool) -> Replica:
         settings = self.settings_of(topic)
-        directory = _partition_directory(topic, state.key)
-        log = Log.open(self._disk, directory, settings, clean=clean, safeguards=self._safeguards)
+        directory = partition_directory(topic.name, state.key)
+        self.directories.clear_for(directory)
+        log = Log.open(
+            self._disk,
+            directory,
+            settings,
+            clean=clean,
+            latest_epoch=state.leader_epoch,
+            safeguards=self._safeguards,
+        )
         replica = Replica(
             state,
             log,
@@ -345,6 +450,9 @@ class Replicas:
             safeguards=self._safeguards,
         )
         self._unopened.pop(state.key, None)
+        if log.may_lack_records and Safeguard.CUT_TAIL_TOLD in self._safeguards:
+            self._may_lack[state.key] = None
+        self._deferred.pop(state.key, None)
         self.by_key[state.key] = replica
         self.by_name[state.name] = replica
         self._place(replica)
@@ -371,62 +479,19 @@ class Replicas:
         self._crashed_in.pop(replica.key, None)
         self._changed[replica] = None
 
-    def _move_away(self, topic: TopicState, replica: Replica) -> list[Syncable]:
+    def _move_away(self, topic: TopicState, replica: Replica) -> None:
         """A committed record has named other nodes. They may have what somebody waits for here, so
         nobody is told that there is no such partition: that would be proof of no effect."""
         self._let_go(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        self._delete(_partition_directory(topic, replica.key))
-        return [self._disk.directory(_topic_directory(topic.name, topic.topic_id))]
+        self.directories.doom(partition_directory(topic.name, replica.key))
 
-    def _remove(self, topic_id: TopicId, name: str) -> None:
-        for key in [key for key in self.by_key if key.topic_id == topic_id]:
-            self._let_go(self.by_key[key])
-        for key in [key for key in self._unopened if key.topic_id == topic_id]:
-            del self._unopened[key]
-        self._delete(_topic_directory(name, topic_id))
-
-    def _sweep(self, image: Image) -> list[str]:
-        """Finish deletions that a crash interrupted, or that were decided while the node was away;
-        leave alone what no record explains."""
-        reports: list[str] = []
-        for entry in self._disk.list(TOPICS_DIRECTORY):
-            topic_id = _topic_id_of(entry)
-            topic = None if topic_id is None else image.topic_by_id(topic_id)
-            if topic is not None:
-                self._sweep_moved(topic, f"{TOPICS_DIRECTORY}/{entry}")
-                continue
-            is_removed = topic_id is not None and topic_id in image.removed
-            if is_removed or Safeguard.KEEP_ORPHANS not in self._safeguards:
-                self._delete(f"{TOPICS_DIRECTORY}/{entry}")
-            else:
-                reports.append(f"{TOPICS_DIRECTORY}/{entry} belongs to no known topic: left alone")
-        return reports
-
-    def _sweep_moved(self, topic: TopicState, directory: str) -> None:
-        kept = {state.key.partition for state in topic.partitions if self._is_kept(state)}
-        for entry in self._disk.list(directory):
-            is_partition = entry.isdecimal() and int(entry) < len(topic.partitions)
-            if is_partition and int(entry) not in kept:
-                self._delete(f"{directory}/{entry}")
-
-    def _delete(self, path: str) -> None:
-        """What the disk keeps is of no use and of no harm, and the next start finishes it."""
-        with suppress(DiskError):
-            self._disk.delete(path)
-
-
-def _topic_directory(name: str, topic_id: TopicId) -> str:
-    text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
-    return f"{TOPICS_DIRECTORY}/{name[:_NAME_CHARACTERS]}.{text}"
-
-
-def _partition_directory(topic: TopicState, key: PartitionKey) -> str:
-    return f"{_topic_directory(topic.name, topic.topic_id)}/{key.partition}"
-
-
-def _topic_id_of(entry: str) -> TopicId | None:
-    text = entry.rpartition(".")[2]
-    try:
-        return TopicId(UUID(bytes=base64.urlsafe_b64decode(text + "==")))
-    except ValueError:
-        return None
+    def _remove(self, topic_id: TopicId, name: str, topic: TopicState | None) -> None:
+        """`topic` is as it was before its removal, if it was there."""
+        for state in () if topic is None else topic.partitions:
+            replica = self.by_key.get(state.key)
+            if replica is not None:
+                self._let_go(replica)
+                self.directories.doom(partition_directory(name, state.key))
+            self._unopened.pop(state.key, None)
+            self._deferred.pop(state.key, None)
+        self.directories.doom(topic_directory(name, topic_id))

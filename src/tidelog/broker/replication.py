@@ -91,6 +91,8 @@ class Replication:
             replica = self._replicas.by_key.get(key)
             if replica is not None:
                 state.wants_flush(replica)
+                if state.sessions.watched:
+                    state.sessions.moved((replica,))  # its end has, which need not be durable yet
         for key in fetched.moved:
             replica = self._replicas.by_key.get(key)
             if replica is not None:

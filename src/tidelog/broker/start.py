@@ -7,8 +7,9 @@ from random import Random
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.last_life import ROOT, take_clean_mark
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
-from tidelog.broker.replicas import TOPICS_DIRECTORY, Replicas, replication_settings
+from tidelog.broker.replicas import Replicas, replication_settings
 from tidelog.broker.state import BrokerState
+from tidelog.broker.topic_directories import TOPICS_DIRECTORY
 from tidelog.controller.configs import ELECTION_SETTINGS, decide_defaults
 from tidelog.controller.controller import ClusterRules, Controller
 from tidelog.controller.registry import Registration
@@ -17,6 +18,7 @@ from tidelog.log.disk import Disk, DiskFull
 from tidelog.metadata.image import Image, Listener
 from tidelog.metadata.journal import DIRECTORY as METADATA_DIRECTORY
 from tidelog.metadata.journal import Journal, JournalDamaged
+from tidelog.metadata.reserve import Reserve, ReservedDisk
 from tidelog.metadata.vote_file import FILE as VOTE_FILE
 from tidelog.model.clock import Now
 from tidelog.model.cluster_settings import BOOTSTRAP_SERVERS, VOTERS
@@ -44,11 +46,13 @@ def recover(
             "the data directory is that of a member of a cluster: start it as before, with "
             f"{VOTERS} or {BOOTSTRAP_SERVERS}"
         )
-    is_clean = take_clean_mark(disk)
-    disk.make_directory(METADATA_DIRECTORY)
-    disk.make_directory(TOPICS_DIRECTORY)
-    journal = Journal.open(disk, clean=is_clean, safeguards=safeguards)
+    reserve = Reserve(disk, config.settings.metadata_reserve_bytes)
+    kept = ReservedDisk(disk, reserve)
+    is_clean = take_clean_mark(kept)
+    kept.make_directory(METADATA_DIRECTORY)
+    kept.make_directory(TOPICS_DIRECTORY)
     try:
+        journal = Journal.open(kept, clean=is_clean, safeguards=safeguards)
         image, _ = Image().replay(journal.read_all())
     except JournalDamaged as damaged:
         raise StartRefused(f"{damaged}; restore {METADATA_DIRECTORY}/ from a copy") from None
@@ -72,9 +76,11 @@ def recover(
         controller=controller,
         replicas=replicas,
         random=random,
+        reserve=reserve,
         safeguards=safeguards,
     )
-    return state, reports + load_groups(state, now)
+    load_groups(state, now)
+    return state, reports
 
 
 def make_controller(
@@ -105,27 +111,21 @@ def election_defaults(config: NodeConfig) -> dict[str, str]:
     }
 
 
-def load_groups(state: BrokerState, now: Now) -> list[str]:
-    """Take up the partitions of the offsets topic that are not yet; gives what went wrong."""
+def load_groups(state: BrokerState, now: Now) -> None:
+    """Take up the partitions of the offsets topic that this node leads by now."""
     coordinators = state.coordinators
-    coordinators.update_deadline()
+    coordinators.topics_changed()
     topic = state.image.topics.get(OFFSETS_TOPIC)
     if topic is None:
-        return []
-    reports: list[str] = []
-    loaded = coordinators.loaded_partitions()
+        return
+    led = coordinators.partitions_led()
     for partition in topic.partitions:
-        leader = state.replicas.by_key.get(partition.key)
-        if leader is None or leader.leader is None or partition.key.partition in loaded:
+        replica = state.replicas.by_key.get(partition.key)
+        if replica is None or replica.leader is None or partition.key.partition in led:
             continue
-        trouble = coordinators.try_load(leader, now)
-        if trouble is not None:
-            reports.append(f"{leader.name}: its groups can't be served yet: {trouble}")
-            leader.leader.look_for_damage()
-            state.replicas.stir(leader)
-            state.touched[leader] = None
+        coordinators.take_up(replica)
     coordinators.partitions = len(topic.partitions)
-    return reports
+    coordinators.load(now)
 
 
 def _check_identity(config: NodeConfig, image: Image) -> None:

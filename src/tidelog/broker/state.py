@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections import deque
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -10,11 +12,13 @@ from tidelog.broker.cluster_place import Alone, ClusterPlace
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.connections import Slot
 from tidelog.broker.coordinators import Coordinators
+from tidelog.broker.effects import Report
+from tidelog.broker.encoded_answers import EncodedAnswers
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.flushing import Flushing
 from tidelog.broker.image_topics import ImageTopics
-from tidelog.broker.offsets_log import OFFSETS_TOPIC
-from tidelog.broker.pending import Pending
+from tidelog.broker.offsets_partitions import OffsetsPartitions
+from tidelog.broker.pending import Pending, Wait
 from tidelog.broker.refused_batches import RefusedBatches
 from tidelog.broker.replicas import Replicas
 from tidelog.controller.controller import Controller
@@ -23,12 +27,29 @@ from tidelog.groups.settings import GroupSettings
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import MetadataJournal, NotController, Unreachable
+from tidelog.metadata.reserve import RESERVED, Reserve
 from tidelog.model.clock import Now
+from tidelog.model.clock_settings import CLOCK_CONFIRMED
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnectionId, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
+from tidelog.model.steady_clock import ClockReport, SteadyClock
 from tidelog.partition.replica import Replica
+
+
+class SlicedWait(Wait):
+    """A request that is too much for one step."""
+
+    is_abandoned = False
+
+    @abstractmethod
+    def turn(self, number: int, now: Now) -> bool:
+        """Do the next slice. Whether that was the last: row `number` has its answer, or waits for
+        something else now."""
+
+    def abandoned(self, number: int) -> None:
+        self.is_abandoned = True
 
 
 class Sentinel:
@@ -73,6 +94,7 @@ class BrokerState:
         controller: Controller | None,
         replicas: Replicas,
         random: Random,
+        reserve: Reserve,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
     ) -> None:
         self.config = config
@@ -85,22 +107,26 @@ class BrokerState:
         self.cluster: ClusterPlace = Alone(config.node_id)
         self.replicas = replicas
         self.random = random
+        self.reserve = reserve
         self.pending = Pending()
         self.flushing = Flushing()
         self.sessions = FetchSessions(
             max_sessions=config.settings.max_incremental_fetch_session_cache_slots, random=random
         )
+        self.clock = SteadyClock(_steady_ms(config, safeguards))
         self.coordinators = Coordinators(
             group_settings(config.settings),
-            ImageTopics(lambda: self.image),
+            ImageTopics(self),
             random,
-            on_append=self.appended,
-            may_write=lambda: self.storage_error is None,
-            leader_of=self._offsets_leader,
+            logs=OffsetsPartitions(self),
+            clock=self.clock,
             safeguards=safeguards,
         )
         self.producer_ids = range(0)
         self.refused_batches = RefusedBatches()
+        self.encoded_answers = EncodedAnswers()
+        self.long_requests: deque[tuple[int, SlicedWait]] = deque()
+        """Requests that are dealt with in slices, by their number in `pending` (`slices.py`)."""
         self.storage_error: str | None = None
         """Why nothing may be written any more. Set once; only a restart clears it."""
         self.advanced: dict[Replica, None] = {}
@@ -113,6 +139,8 @@ class BrokerState:
         """Connections on which other nodes have said to the controller here that they live."""
         self.completed: list[tuple[int, Any]] = []
         """Rows in `Pending` whose answer has come from elsewhere."""
+        self.reports: list[Report] = []
+        """What the operator should know, found by a machine that has no effects of its own."""
         self.touched: dict[Replica, None] = {}
         """Leaders that were written, flushed or found damaged since the last housekeeping."""
 
@@ -130,10 +158,10 @@ class BrokerState:
     def node_is_read_only(self) -> bool:
         return self.storage_error is not None
 
-    def _offsets_leader(self, partition: int) -> Replica | None:
-        """Of the offsets topic; a log that could not be opened so far is tried again by this."""
-        found = self.replicas.find(OFFSETS_TOPIC, partition)
-        return None if isinstance(found, ErrorCode) else found
+    def begin_slices(self, call: Call, wait: SlicedWait) -> Sentinel:
+        """Deal with the request in slices, between others."""
+        self.long_requests.append((self.pending.park_on_reply(call.slot, wait), wait))
+        return PARKED
 
     def wants_flush(self, leader: Replica) -> None:
         """Something about the leader's log is to become durable, whatever its flush policy."""
@@ -143,10 +171,11 @@ class BrokerState:
     def appended(self, leader: Replica) -> None:
         """Something was written to the leader's log: flush it, or let readers know."""
         self.touched[leader] = None
-        is_late = leader.waits_for_flush
+        role = leader.leader
+        is_late = leader.waits_for_flush if role is None else role.waits_for_flush
         if is_late or leader.log.has_new_files:
             self.flushing.touch(leader)
-        if not is_late or leader.has_followers:
+        if not is_late or (role is not None and role.has_followers):
             self.advanced[leader] = None
 
     def roles_changed(self) -> None:
@@ -162,6 +191,28 @@ class BrokerState:
             is_behind = log.flushed_offset < log.log_end_offset
             if is_behind and replica.waits_for_flush and not replica.is_gone:
                 self.wants_flush(replica)
+
+    def watch_clock(self, now: Now) -> list[ClockReport]:
+        """Hear whether an operator has confirmed the clock; what is to be told of it."""
+        if self.clock.is_held:
+            confirmed = self.image.defaults.get(CLOCK_CONFIRMED)
+            if confirmed is not None:
+                self.clock.confirm(now, int(confirmed))
+        return self.clock.take_reports()
+
+    def watch_room(self) -> str | None:
+        """Make the metadata's reserve again if there is room; what is to be told of it."""
+        membership = self.replicas.membership
+        try:
+            self.reserve.make()
+        except DiskError as error:
+            self.fail_storage(error)
+        if membership.has_room == self.reserve.is_whole:
+            return None
+        membership.has_room = self.reserve.is_whole
+        if membership.has_room:
+            return "there is room on the disk again: records are taken"
+        return f"{RESERVED}. Records are refused until metadata.reserve.bytes are free again"
 
     def fail_storage(self, error: DiskError) -> None:
         """The disk can't be trusted with another write."""
@@ -199,6 +250,10 @@ class BrokerState:
         return offset
 
 
+def _steady_ms(config: NodeConfig, safeguards: frozenset[Safeguard]) -> int:
+    return config.settings.clock_steady_ms if Safeguard.STEADY_CLOCK in safeguards else 0
+
+
 def group_settings(settings: NodeSettings) -> GroupSettings:
     """What the node's settings say about groups."""
     return GroupSettings(
@@ -210,6 +265,10 @@ def group_settings(settings: NodeSettings) -> GroupSettings:
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         group_consumer_session_timeout_ms=settings.group_consumer_session_timeout_ms,
         group_consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+        group_consumer_min_session_timeout_ms=settings.group_consumer_min_session_timeout_ms,
+        group_consumer_max_session_timeout_ms=settings.group_consumer_max_session_timeout_ms,
+        group_consumer_min_heartbeat_interval_ms=settings.group_consumer_min_heartbeat_interval_ms,
+        group_consumer_max_heartbeat_interval_ms=settings.group_consumer_max_heartbeat_interval_ms,
         group_consumer_max_size=settings.group_consumer_max_size,
         group_consumer_assignors=tuple(settings.group_consumer_assignors.split(",")),
         group_consumer_migration_policy=settings.group_consumer_migration_policy,

@@ -19,6 +19,7 @@ from tidelog.bench.rdkafka import LibraryMissing
 from tidelog.bench.servers import ServerFailed, parse_address
 from tidelog.bench.suite import LINES, Run
 from tidelog.bench.suite import run as run_suite
+from tidelog.cli import bench_scale
 from tidelog.cli.output import add_rows, aside, people, report_error, table
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
@@ -27,12 +28,14 @@ _TABLE_WIDTH = 200
 """A figure must never be cut, in a narrow terminal or in a file."""
 
 _EPILOG = (
-    "Example: `tidelog bench --quick`, or `tidelog bench produce --seconds 5 --kafka ~/kafka_4`."
+    "Example: `tidelog bench --quick`, or `tidelog bench produce --seconds 5 --kafka ~/kafka_4`, "
+    "or, without any process, what metadata costs as clusters grow: "
+    "`tidelog bench scale --json scale.json`."
 )
 
 
 class What(Enum):
-    """`all`, or one line of the table."""
+    """`all`, or one line of the table; or `scale`, which is a table of its own."""
 
     ALL = "all"
     PRODUCE = "produce"
@@ -43,11 +46,13 @@ class What(Enum):
     CONNECTIONS = "connections"
     START = "start"
     MEMORY = "memory"
+    COLD = "cold"
     GROUPS = "groups"
     COMPACTION = "compaction"
     REPLICATED = "replicated"
     FAILOVER = "failover"
     SPARK = "spark"
+    SCALE = "scale"
 
 
 @app.command(epilog=_EPILOG)
@@ -88,6 +93,9 @@ def bench(
     """
     if bootstrap is not None:
         _check_address(bootstrap)
+    if what is What.SCALE:
+        bench_scale.show(is_quick=quick, json_path=json)
+        return
     scale = QUICK if quick else FULL
     if seconds is not None:
         scale = replace(scale, seconds=seconds)

@@ -1,4 +1,4 @@
-"""`tidelog cluster up|status|join|reassign|drain|elect`: run a cluster, and look after any.
+"""`tidelog cluster up|status|join|reassign|drain|elect|confirm-clock`: run one, and look after any.
 
 Here is `up`, a cluster of real processes on this machine; the others have files of their own."""
 
@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from tidelog.cli.cluster_clock import confirm_clock
 from tidelog.cli.cluster_drain import drain
 from tidelog.cli.cluster_elect import elect
 from tidelog.cli.cluster_join import join
@@ -53,6 +54,9 @@ app.command(
 app.command(epilog="Example: `tidelog cluster elect`, or `tidelog cluster elect --topic orders`")(
     elect
 )
+app.command(
+    "confirm-clock", epilog="Example: `tidelog cluster confirm-clock --bootstrap 127.0.0.1:9092`"
+)(confirm_clock)
 app.command(
     epilog="Example: `tidelog cluster join --bootstrap 127.0.0.1:9092 --data-dir ./node-4 "
     "--listen 127.0.0.1:9095`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.cli.move_plan import listed
 from tidelog.cli.options import AsJson, Bootstrap
@@ -13,6 +13,7 @@ from tidelog.client.admin import Partition, Topic
 from tidelog.client.cluster_admin import ClusterAdmin, ClusterNode, ClusterView, QuorumView
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
 from tidelog.model.ids import TopicPartition
+from tidelog.model.topic_settings import INTERNAL_FACTOR
 
 Placed = dict[TopicPartition, Partition]
 
@@ -20,6 +21,18 @@ _PATIENCE_S = 2.0
 
 NOBODY = QuorumView(-1, -1, -1, {}, {})
 """While the voters have no leader."""
+
+
+_OFFSETS = "__consumer_offsets"
+
+
+class Lacking(NamedTuple):
+    """A topic of which `partitions` have fewer than the `wanted` copies, at least `copies`."""
+
+    topic: str
+    wanted: int
+    copies: int
+    partitions: int
 
 
 def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
@@ -38,6 +51,7 @@ def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
         if not partition.is_led or len(partition.in_sync) < len(partition.replicas)
     }
     moving = len(cluster.moves()) if quorum is not NOBODY else 0
+    lacking = _lacking(Admin(Connection(bootstrap)), view, placed)
     if as_json:
         emit_json(
             {
@@ -47,12 +61,44 @@ def status(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
                 "partitions": len(placed),
                 "moving": moving,
                 "troubled": [_troubled_row(*each) for each in troubled.items()],
+                "lacking_copies": [row._asdict() for row in lacking],
             }
         )
         return
     _show_nodes(rows)
     _show_quorum(view, quorum)
     _show_partitions(len(placed), moving, troubled)
+    _show_lacking(lacking)
+
+
+def _lacking(admin: Admin, view: ClusterView, placed: Placed) -> list[Lacking]:
+    """The topics with partitions that have fewer copies than they are to have: an internal topic
+    as it is configured, any other as the partition of the topic that has most."""
+    copies: dict[str, list[int]] = {}
+    for place, partition in placed.items():
+        copies.setdefault(place.topic, []).append(len(partition.replicas))
+    found = []
+    for topic, counts in copies.items():
+        wanted = max(counts)
+        if topic == _OFFSETS and len(view.nodes) > 1:
+            wanted = _configured_copies(admin, view, topic) or wanted
+        few = [count for count in counts if count < wanted]
+        if few:
+            found.append(Lacking(topic, wanted, min(few), len(few)))
+    return found
+
+
+def _configured_copies(admin: Admin, view: ClusterView, topic: str) -> int | None:
+    """As a node that is up tells it; None if none does."""
+    node_id = next((node.node_id for node in view.nodes.values() if not node.is_fenced), None)
+    if node_id is None:
+        return None
+    try:
+        own = int(admin.settings(topic)[INTERNAL_FACTOR].value or -1)
+        told = admin.node_settings(node_id)["offsets.topic.replication.factor"].value
+    except (ClientError, KeyError):
+        return None
+    return own if own > 0 else int(told or 0) or None
 
 
 def _quorum(cluster: ClusterAdmin) -> QuorumView:
@@ -168,3 +214,17 @@ def _show_partitions(count: int, moving: int, troubled: Placed) -> None:
     )
     wanting = table("~Topic", "#Partition", "#Leader", "~Replicas", "~In sync")
     console.print(add_rows(wanting, shown))
+
+
+def _show_lacking(lacking: list[Lacking]) -> None:
+    """A copy that was never made is missed by nobody who looks at who is in sync."""
+    if not lacking:
+        return
+    console = people()
+    console.print()
+    console.print("Topics with fewer copies than they are to have:")
+    made = table("~Topic", "#Partitions", "#Copies", "#Wanted")
+    shown = ((row.topic, row.partitions, row.copies, row.wanted) for row in lacking)
+    console.print(add_rows(made, shown))
+    if any(row.topic == _OFFSETS for row in lacking):
+        console.print(f"{_OFFSETS} gets the others by itself when there are nodes for them.")

@@ -20,6 +20,7 @@ from tidelog.cli.settings_page import markdown
 from tidelog.client import Admin, ClientError, Connection
 from tidelog.client.admin import TopicSetting
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
+from tidelog.model.broker_synonyms import BROKER_SYNONYMS
 from tidelog.model.settings import SETTINGS, Setting
 
 app = typer.Typer(
@@ -35,14 +36,20 @@ class Scope(StrEnum):
 
     TOPIC = "topic"
     NODE = "node"
+    GROUP = "group"
 
 
-Kind = Annotated[Scope, typer.Argument(metavar="topic|node", help="Whose settings.")]
-OnlyTopic = Annotated[Scope, typer.Argument(metavar="topic", help="Whose settings: a topic's.")]
+Kind = Annotated[Scope, typer.Argument(metavar="topic|node|group", help="Whose settings.")]
+Changeable = Annotated[
+    Scope, typer.Argument(metavar="topic|group", help="Whose settings: a topic's or a group's.")
+]
 OwnerName = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The topic's name.", autocompletion=topic_names, callback=named
+        metavar="NAME",
+        help="The topic's or the group's name.",
+        autocompletion=topic_names,
+        callback=named,
     ),
 ]
 
@@ -53,7 +60,7 @@ def list_settings(
         str, typer.Argument(metavar="[TEXT]", help="Only settings with this in their name.")
     ] = "",
     scope: Annotated[
-        Scope | None, typer.Option("--scope", metavar="topic|node", help="Only these.")
+        Scope | None, typer.Option("--scope", metavar="topic|node|group", help="Only these.")
     ] = None,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/settings.md.")
@@ -84,7 +91,7 @@ def describe(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="The topic's name, or the node's id if there are several.",
+            help="The topic's or group's name, or the node's id if there are several.",
             autocompletion=topic_names,
             callback=named,
         ),
@@ -92,21 +99,21 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Show all settings of a topic or a node as they are now, its own values first."""
-    if kind is Scope.TOPIC and name is None:
-        raise typer.BadParameter("say which topic: `tidelog config describe topic NAME`")
+    """Show all settings of a topic, node or group as they are now, its own values first."""
+    if kind is not Scope.NODE and name is None:
+        raise typer.BadParameter(f"say which {kind}: `tidelog config describe {kind} NAME`")
     if kind is Scope.NODE and not (name is None or name.isdecimal()):
         raise typer.BadParameter(f"a node's name is its number, not {name!r}")
     admin = Admin(Connection(bootstrap))
-    if kind is Scope.TOPIC:
+    if kind is not Scope.NODE:
         assert name is not None
-        owner, found = name, admin.settings(name)
+        owner, found = name, _settings(admin, kind, name)
     else:
         node_id = _node_id(admin, name)
         owner, found = str(node_id), admin.node_settings(node_id)
     if as_json:
         emit_json({kind.value: owner, "settings": setting_rows(found)})
-    elif kind is Scope.TOPIC:
+    elif kind is not Scope.NODE:
         print_values(found)
     else:
         _print_node(found)
@@ -114,7 +121,7 @@ def describe(
 
 @app.command("set", epilog="Example: `tidelog config set topic orders retention.ms=3600000`")
 def set_values(
-    kind: OnlyTopic,
+    kind: Changeable,
     name: OwnerName,
     changes: Annotated[
         list[str],
@@ -127,14 +134,14 @@ def set_values(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Set settings of a topic: all of them or, if one is refused, none. Works at once."""
+    """Set settings of a topic or group: all of them or, if one is refused, none. Works at once."""
     _refuse_node(kind)
-    _change(name, pairs(changes, option="KEY=VALUE"), bootstrap=bootstrap, as_json=as_json)
+    _change(kind, name, pairs(changes, option="KEY=VALUE"), bootstrap=bootstrap, as_json=as_json)
 
 
 @app.command(epilog="Example: `tidelog config unset topic orders retention.ms`")
 def unset(
-    kind: OnlyTopic,
+    kind: Changeable,
     name: OwnerName,
     keys: Annotated[
         list[str],
@@ -145,9 +152,9 @@ def unset(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Take a topic's own values away: the node's, or else the default, hold again."""
+    """Take a topic's or group's own values away: the node's, or else the default, hold again."""
     _refuse_node(kind)
-    _change(name, dict.fromkeys(keys), bootstrap=bootstrap, as_json=as_json)
+    _change(kind, name, dict.fromkeys(keys), bootstrap=bootstrap, as_json=as_json)
 
 
 def _node_id(admin: Admin, name: str | None) -> int:
@@ -171,16 +178,23 @@ def _refuse_node(kind: Scope) -> None:
         )
 
 
+def _settings(admin: Admin, kind: Scope, name: str) -> dict[str, TopicSetting]:
+    return admin.group_settings(name) if kind is Scope.GROUP else admin.settings(name)
+
+
 def _change(
-    topic: str, changes: Mapping[str, str | None], *, bootstrap: str, as_json: bool
+    kind: Scope, name: str, changes: Mapping[str, str | None], *, bootstrap: str, as_json: bool
 ) -> None:
     admin = Admin(Connection(bootstrap))
-    alter_settings(admin, topic, changes)
-    now = admin.settings(topic)
-    if as_json:
-        emit_json({"topic": topic, "settings": setting_rows(_only(now, changes))})
+    if kind is Scope.GROUP:
+        admin.alter_group_settings(name, changes)
     else:
-        print_changes(topic, _only(now, changes))
+        alter_settings(admin, name, changes)
+    now = _settings(admin, kind, name)
+    if as_json:
+        emit_json({kind.value: name, "settings": setting_rows(_only(now, changes))})
+    else:
+        print_changes(name, _only(now, changes), own=kind.value)
 
 
 def _only(
@@ -190,17 +204,25 @@ def _only(
 
 
 def alter_settings(admin: Admin, topic: str, changes: Mapping[str, str | None]) -> None:
-    """As `Admin`'s, but a name that is nearly right is answered with the right one."""
+    """As `Admin`'s, but a name that is nearly right is answered with the right one. Brokers take
+    nothing amiss that is to be taken away and is not there, so that is looked for here."""
+    known = [row.name for row in SETTINGS if row.scope == "topic"]
+    unknown = [name for name in changes if name not in known]
+    for name in unknown:
+        if changes[name] is None and name not in admin.settings(topic):
+            raise ClientError(f"unknown topic setting {name!r}: {_hint(name, known)}")
     try:
         admin.alter_settings(topic, changes)
     except ClientError as error:
-        known = [row.name for row in SETTINGS if row.scope == "topic"]
-        for name in changes:
-            if name not in known and name in str(error):
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else "see `tidelog config list`"
-                raise ClientError(f"{error}: {hint}") from None
+        for name in unknown:
+            if name in str(error):
+                raise ClientError(f"{error}: {_hint(name, known)}") from None
         raise
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "see `tidelog config list`"
 
 
 # --- showing ----------------------------------------------------------------------------------
@@ -215,7 +237,7 @@ def setting_rows(settings: Mapping[str, TopicSetting]) -> list[dict[str, Any]]:
 
 
 def _in_order(settings: Mapping[str, TopicSetting]) -> list[tuple[str, TopicSetting]]:
-    rank = {"topic": 0, "node": 1, "default": 3}
+    rank = {"topic": 0, "group": 0, "node": 1, "default": 3}
     return sorted(
         settings.items(), key=lambda row: (rank.get(source_word(row[1].source), 2), row[0])
     )
@@ -231,25 +253,26 @@ def print_values(settings: Mapping[str, TopicSetting]) -> None:
 
 
 def _print_node(settings: Mapping[str, TopicSetting]) -> None:
-    """Its own, and below them what its topics have unless they say otherwise."""
+    """Its own, and below them what its topics have unless they say otherwise, under the names that
+    topics use."""
     of_topics = {row.name for row in SETTINGS if row.scope == "topic"}
-    print_values({name: each for name, each in settings.items() if name not in of_topics})
+    shown_there = {synonym.name for names in BROKER_SYNONYMS.values() for synonym in names}
+    hidden = of_topics | shown_there
+    print_values({name: each for name, each in settings.items() if name not in hidden})
     inherited = {name: each for name, each in settings.items() if name in of_topics}
     if inherited:
         people().print("\nWhat its topics have unless they say otherwise:\n")
         print_values(inherited)
 
 
-def print_changes(topic: str, settings: Mapping[str, TopicSetting]) -> None:
+def print_changes(owner: str, settings: Mapping[str, TopicSetting], *, own: str = "topic") -> None:
     """What has been changed is now."""
     for name, setting in settings.items():
         means = meaning(name, setting.value)
         source = source_word(setting.source)
-        notes = [
-            note for note in (means, "" if source == "topic" else f"from the {source}") if note
-        ]
+        notes = [note for note in (means, "" if source == own else f"from the {source}") if note]
         shown = f" ({', '.join(notes)})" if notes else ""
-        people().print(f"{topic}: {name} is {setting.value}{shown}", soft_wrap=True)
+        people().print(f"{owner}: {name} is {setting.value}{shown}", soft_wrap=True)
 
 
 def _explained(setting: Setting) -> dict[str, Any]:
@@ -274,6 +297,7 @@ def _print_settings(owner: Scope, settings: list[Setting]) -> None:
     how = {
         Scope.TOPIC: "a change works at once",
         Scope.NODE: "given at its start: `tidelog serve --set NAME=VALUE`",
+        Scope.GROUP: "a change works with the next heartbeat",
     }
     console.print(Text(f"Settings of a {owner}; {how[owner]}", style="bold"))
     for setting in settings:

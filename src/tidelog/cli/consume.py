@@ -18,6 +18,7 @@ from tidelog.cli.start_offsets import start_offsets, start_point
 from tidelog.cli.start_point import StartPoint
 from tidelog.client import Admin, Connection, Message, Reader
 from tidelog.client.connection import DEFAULT_BOOTSTRAP
+from tidelog.client.errors import DamagedBatch
 from tidelog.model.ids import TopicPartition
 
 app = typer.Typer(rich_markup_mode="markdown")
@@ -84,6 +85,12 @@ ExitAtEnd = Annotated[
 Layout = Annotated[
     str | None, typer.Option("--format", metavar="TEXT", help=f"With {{field}}s: {FIELD_NAMES}.")
 ]
+SkipDamaged = Annotated[
+    bool,
+    typer.Option(
+        "--skip-damaged", help="Pass over batches that can't be read, and say which they were."
+    ),
+]
 AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
@@ -102,6 +109,7 @@ def consume(
     exit_at_end: ExitAtEnd = False,
     layout: Layout = None,
     as_json: AsJsonLines = False,
+    skip_damaged: SkipDamaged = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print records: each value on a line of its own, unless --format or --json says otherwise.
@@ -109,7 +117,7 @@ def consume(
     Without --exit-at-end or --max it waits for more until Ctrl-C. Without --group it joins no
     group and commits nothing. With one it goes on where the group is, --from says only where a new
     group begins, and each record is committed once it is printed: after a crash, some may come
-    again.
+    again. A batch that lies in the log and can't be read ends it, with its offset and the reason.
     """
     writer = _writer(layout, as_json=as_json)
     connection = Connection(bootstrap)
@@ -121,15 +129,25 @@ def consume(
             protocol=(protocol or Protocol.CLASSIC).value,
             max_records=max_records,
             exit_at_end=exit_at_end,
+            skip_damaged=skip_damaged,
         )
         print_as_member(
-            connection, reading, writer, on_broker_lost=lambda: _mention_loss(bootstrap)
+            connection,
+            reading,
+            writer,
+            on_broker_lost=lambda: _mention_loss(bootstrap),
+            on_damage=_mention_damage,
         )
         return
     if protocol is not None:
         raise typer.BadParameter("only a group has one: give --group", param_hint="--protocol")
     starts = _starts(connection, topics, partition=partition, start=start or "beginning")
-    reader = Reader(connection, starts=starts, on_broker_lost=lambda: _mention_loss(bootstrap))
+    reader = Reader(
+        connection,
+        starts=starts,
+        on_broker_lost=lambda: _mention_loss(bootstrap),
+        on_damage=_mention_damage if skip_damaged else None,
+    )
     try:
         _print_records(reader, writer, max_records=max_records, exit_at_end=exit_at_end)
     finally:
@@ -181,6 +199,10 @@ def _writer(layout: str | None, *, as_json: bool) -> Callable[[Message], bytes]:
 
 def _mention_loss(bootstrap: str) -> None:
     aside().print(f"{bootstrap} does not answer; waiting for it (Ctrl-C ends)", style="yellow")
+
+
+def _mention_damage(damage: DamagedBatch) -> None:
+    aside().print(f"{damage.what}; passed over", style="yellow", soft_wrap=True)
 
 
 def _print_records(

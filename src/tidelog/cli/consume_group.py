@@ -17,6 +17,7 @@ from typing import Literal
 
 from tidelog.cli.start_point import StartPoint
 from tidelog.client import Admin, Connection, Message
+from tidelog.client.damage import OnDamage
 from tidelog.client.errors import GroupError
 from tidelog.client.inbox import Inbox, Subscription
 
@@ -41,6 +42,7 @@ class GroupReading:
     protocol: Literal["classic", "consumer"]
     max_records: int | None
     exit_at_end: bool
+    skip_damaged: bool = False
 
     @property
     def subscription(self) -> Subscription:
@@ -50,6 +52,7 @@ class GroupReading:
             start="earliest" if self.start.kind == "beginning" else "latest",
             protocol=self.protocol,
             until_end=self.exit_at_end,
+            skip_damaged=self.skip_damaged,
         )
 
 
@@ -59,11 +62,17 @@ def print_as_member(
     writer: Callable[[Message], bytes],
     *,
     on_broker_lost: Callable[[], None],
+    on_damage: OnDamage,
 ) -> None:
     """Until `reading` is done. However it ends, the group hears at once that we left."""
     connection = _fitting(connection, reading)
     with _leaving_on_sigterm():
-        inbox = Inbox(connection, reading.subscription, on_broker_lost=on_broker_lost)
+        inbox = Inbox(
+            connection,
+            reading.subscription,
+            on_broker_lost=on_broker_lost,
+            on_damage=on_damage,
+        )
         try:
             _print_all(inbox, reading, writer)
         finally:

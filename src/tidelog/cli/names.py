@@ -39,7 +39,7 @@ def topic_setting_pairs(incomplete: str) -> list[str]:
 
 def setting_pairs(incomplete: str) -> list[str]:
     """The same of all settings: a node takes those of topics, too."""
-    return _pairs(incomplete, SETTINGS)
+    return _pairs(incomplete, [setting for setting in SETTINGS if setting.scope != "group"])
 
 
 def _pairs(incomplete: str, settings: Iterable[Setting]) -> list[str]:

@@ -26,6 +26,10 @@ class NodeFailed(CommandFailed):
     """The process ended, or was silent for too long; the message has its last words."""
 
 
+class NodeSilent(NodeFailed):
+    """The process runs, and has not said in time that it is ready."""
+
+
 class NodeProcess:
     """One `tidelog serve`, or `cluster join`. Kept and ended by its process id, never by name."""
 
@@ -85,7 +89,7 @@ class NodeProcess:
         except NodeFailed as failure:
             self.process.kill()
             self.process.wait()
-            raise NodeFailed(f"{failure}: {self.log[-2000:].strip()}") from None
+            raise type(failure)(f"{failure}: {self.log[-2000:].strip()}") from None
 
     def __enter__(self) -> NodeProcess:
         return self
@@ -131,7 +135,7 @@ def _ready_address(process: subprocess.Popen[bytes]) -> tuple[str, int]:
     while not line.endswith(b"\n"):
         left_s = deadline - time.monotonic()
         if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-            raise NodeFailed(f"the node was not ready within {START_TIMEOUT_S:.0f} s")
+            raise NodeSilent(f"the node was not ready within {START_TIMEOUT_S:.0f} s")
         piece = os.read(process.stdout.fileno(), 4096)
         if not piece:
             raise NodeFailed("the node ended before it was ready")

@@ -160,7 +160,8 @@ def _opened_records(found: BatchFound, problems: list[str]) -> list[dict[str, An
     try:
         records = decode_records(found.data, MOST_OPENED_BYTES, check_crc=False)
     except DecodeError as error:
-        problems.append(f"position {found.position}: {error}")
+        offset = found.header.base_offset
+        problems.append(f"position {found.position}, the batch at offset {offset}: {error}")
         return []
     return [_record_document(record) for record in records]
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from tidelog.model.settings import InvalidSetting, Value, parse_settings
 from tidelog.runtime.service import ServeError, ServeOptions, serve
+from tidelog.runtime.wall_clock import make_log_record
 
 _DESCRIPTION = """\
 Start a node: one process, one data directory. Any Kafka client can use it.
@@ -76,6 +77,7 @@ def run(arguments: list[str]) -> int:
         return 2
     if not _is_loopback(options.host):
         _warn_of_strangers(options)
+    logging.setLogRecordFactory(make_log_record)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )

@@ -10,6 +10,7 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 _SOURCES = {
     "dynamic topic config": "topic",
+    "group config": "group",
     "dynamic broker config": "node",
     "dynamic default broker config": "node",
     "static broker config": "node",
@@ -21,7 +22,7 @@ _BINARY = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 
 def source_word(source: str) -> str:
-    """Whose value it is: the topic's own, the node's, or the default."""
+    """Whose value it is: the topic's or group's own, the node's, or the default."""
     return _SOURCES.get(source, source)
 
 
@@ -34,7 +35,11 @@ def meaning(name: str, value: str | None) -> str:
         number = float(value)
     except ValueError:
         return ""
-    if number < 0 or number >= INT64_MAX or (not setting.unit and number >= INT32_MAX):
+    if (
+        (number == -1 and setting.unit)
+        or number >= INT64_MAX
+        or (not setting.unit and number >= INT32_MAX)
+    ):
         return "no limit"
     if setting.unit in _SECONDS and (number >= 1000 or setting.unit != "ms"):
         return duration_text(number * _SECONDS[setting.unit])

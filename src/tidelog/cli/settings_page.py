@@ -39,6 +39,16 @@ Given at its start, on the command line (`tidelog serve --set num.partitions=4`)
 (`tidelog serve --config tidelog.toml`, under `[settings]`). A change needs a restart.
 """,
     ),
+    (
+        "group",
+        """\
+## Settings of a group
+
+Of a group of the consumer protocol (`tidelog config set group billing
+consumer.session.timeout.ms=60000`), before there is one or while it runs: members are told with
+their next heartbeat.
+""",
+    ),
 )
 
 

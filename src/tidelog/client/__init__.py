@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelog.client.admin import Admin
     from tidelog.client.connection import Connection
     from tidelog.client.consumer import Consumer
-    from tidelog.client.errors import ClientError
+    from tidelog.client.errors import ClientError, DamagedBatch
     from tidelog.client.message import Message, Receipt
     from tidelog.client.producer import Delivery, Producer
     from tidelog.client.reader import Reader
@@ -29,6 +29,7 @@ __all__ = [
     "ClientError",
     "Connection",
     "Consumer",
+    "DamagedBatch",
     "Delivery",
     "Message",
     "Producer",
@@ -41,6 +42,7 @@ _HOMES = {
     "ClientError": "errors",
     "Connection": "connection",
     "Consumer": "consumer",
+    "DamagedBatch": "errors",
     "Delivery": "producer",
     "Message": "message",
     "Producer": "producer",

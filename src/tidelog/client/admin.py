@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from tidelog.client import direct
+from tidelog.client import direct, group_configs
 from tidelog.client.errors import ClientError, no_partition, no_topic
 from tidelog.client.group_admin import GroupAdmin
 from tidelog.model.ids import TopicPartition
@@ -94,7 +94,8 @@ class Cluster(NamedTuple):
 
 
 class TopicSetting(NamedTuple):
-    """A setting of a topic. `source` is Kafka's word in lower case: "default config" and others."""
+    """A setting of a topic, node or group. `source` is Kafka's word in lower case: "default config"
+    and others."""
 
     value: str | None
     source: str
@@ -221,6 +222,15 @@ class Admin(GroupAdmin):
         asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         future = self._client.incremental_alter_configs([asked], **self._timeout)[asked]
         self._wait(future, topic=topic)
+
+    def group_settings(self, group: str) -> dict[str, TopicSetting]:
+        """All settings of the group, by name; there need be no such group yet."""
+        found = group_configs.describe(self._connection, group)
+        return {name: TopicSetting(*found[name]) for name in sorted(found)}
+
+    def alter_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
+        """As `alter_settings`, of a group of the consumer protocol."""
+        group_configs.alter(self._connection, group, changes)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Delete what lies before the given offsets; gives where each partition begins now."""

@@ -16,6 +16,7 @@ from uuid import UUID
 from tidelog.client import direct
 from tidelog.client.connection import Bootstrap, connection_to
 from tidelog.client.errors import ClientError, NoBroker
+from tidelog.model.clock_settings import CLOCK_CONFIRMED
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Endpoint, TopicPartition
 from tidelog.model.replica_settings import FOLLOWER_RATE
@@ -121,7 +122,11 @@ class ClusterAdmin:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
-        answer = direct.ask_any(self._connection, request)
+        try:
+            answer = direct.ask_any(self._connection, request)
+        except NoBroker:
+            self._raise_if_starting()
+            raise
         _check(answer.error_code, answer.error_message)
         nodes = {
             row.broker_id: ClusterNode(row.broker_id, row.host, row.port, row.rack, row.is_fenced)
@@ -129,15 +134,25 @@ class ClusterAdmin:
         }
         return ClusterView(answer.cluster_id, answer.controller_id, nodes)
 
+    def _raise_if_starting(self) -> None:
+        """A node that has not caught up with its cluster serves no clients, but tells how its
+        voters are doing."""
+        try:
+            answer = direct.ask_any(self._connection, _about_metadata())
+        except NoBroker:
+            return
+        where = f"a node is running at {self._connection.bootstrap}, but serves no clients"
+        if _described_error(answer) in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+            raise ClientError(f"{where}: its cluster has not let it in yet; see the node's log")
+        raise ClientError(
+            f"{where}: it finds no controller, so it can't learn what is true in its cluster. "
+            "Start the other voters: more than half of them must be up"
+        )
+
     def quorum(self, *, patience_s: float | None = None) -> QuorumView:
         """As its leader knows it; that there is one is waited for, if need be. Where a ZooKeeper
         keeps the metadata nobody votes: then there is a leader and nothing else."""
-        topic = TopicData(
-            topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
-        )
-        answer = self._ask_leader(
-            DescribeQuorumRequest(topics=[topic]), _described_error, patience_s=patience_s
-        )
+        answer = self._ask_leader(_about_metadata(), _described_error, patience_s=patience_s)
         if answer.error_code is ErrorCode.UNSUPPORTED_VERSION:
             return QuorumView(self.view().controller, -1, -1, {}, {})
         return _quorum_view(answer.topics[0].partitions[0])
@@ -226,11 +241,17 @@ class ClusterAdmin:
 
     def limit_moves(self, bytes_per_second: int | None) -> None:
         """How much each node may fetch for throttled copies; None for no limit again."""
-        config = AlterableConfig(
-            name=FOLLOWER_RATE,
-            config_operation=_DELETE if bytes_per_second is None else _SET,
-            value=None if bytes_per_second is None else str(bytes_per_second),
-        )
+        value = None if bytes_per_second is None else str(bytes_per_second)
+        self._set_for_all_nodes(FOLLOWER_RATE, value)
+
+    def confirm_clock(self, wall_ms: int) -> None:
+        """Let every node whose wall clock shows about this time believe its clock."""
+        self._set_for_all_nodes(CLOCK_CONFIRMED, str(wall_ms))
+
+    def _set_for_all_nodes(self, name: str, value: str | None) -> None:
+        """Change a setting of running nodes; None takes it back."""
+        operation = _DELETE if value is None else _SET
+        config = AlterableConfig(name=name, config_operation=operation, value=value)
         resource = AlterConfigsResource(resource_type=_BROKERS, resource_name="", configs=[config])
         request = IncrementalAlterConfigsRequest(resources=[resource])
         for row in direct.ask_any(self._connection, request).responses:
@@ -298,6 +319,12 @@ class ClusterAdmin:
                     "must be up"
                 )
             time.sleep(_PAUSE_S)
+
+
+def _about_metadata() -> DescribeQuorumRequest:
+    partition = PartitionData(partition_index=0)
+    topic = TopicData(topic_name="__cluster_metadata", partitions=[partition])
+    return DescribeQuorumRequest(topics=[topic])
 
 
 def _described_error(answer: DescribeQuorumResponse) -> ErrorCode:

@@ -41,12 +41,14 @@ class Consumer:
         instance_id: str | None = None,
         until_end: bool = False,
         idle_timeout_s: float | None = None,
+        skip_damaged: bool = False,
         bootstrap: Bootstrap = None,
     ) -> None:
         """`start` is where to begin if the group has committed nothing. `until_end` ends the loop
         when everything assigned is read, `idle_timeout_s` when nothing came for so long.
         `protocol="consumer"` lets the broker assign partitions (KIP-848); an `instance_id` makes
-        the member static: it may restart without a rebalance."""
+        the member static: it may restart without a rebalance. A batch that lies in the log and
+        can't be read is a `DamagedBatch`, or with `skip_damaged` is passed over and logged."""
         self._idle_timeout_s = idle_timeout_s
         self._current: Message | None = None
         self._is_stopping = False
@@ -61,6 +63,7 @@ class Consumer:
                 protocol=protocol,
                 instance_id=instance_id,
                 until_end=until_end,
+                skip_damaged=skip_damaged,
             ),
         )
 

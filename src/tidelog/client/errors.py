@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka import KafkaError, KafkaException
 
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
 
 _NOBODY_ANSWERS = (
     KafkaError._TRANSPORT,
@@ -57,6 +58,27 @@ class MessageTooLarge(ClientError):
 
 class NotAcknowledged(ClientError):
     """No answer came in time: the record may or may not have been written."""
+
+
+class DamagedBatch(ClientError):
+    """Records that lie in the log and can't be read by anybody. `next_offset` is behind them."""
+
+    def __init__(
+        self, place: TopicPartition, first_offset: int, last_offset: int, reason: str
+    ) -> None:
+        self.place = place
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.next_offset = last_offset + 1
+        count = last_offset - first_offset + 1
+        offsets = (
+            f"offsets {first_offset} to {last_offset}" if count > 1 else f"offset {last_offset}"
+        )
+        self.what = f"{place}: the batch at {offsets} can't be read: {reason}"
+        super().__init__(
+            f"{self.what}; read on from offset {self.next_offset}, or pass over what is damaged "
+            "with --skip-damaged (in a program skip_damaged=True)"
+        )
 
 
 class GroupError(ClientError):

@@ -28,9 +28,16 @@ from confluent_kafka import (
 )
 
 from tidelog.client.connection import Connection, Option
-from tidelog.client.errors import ClientError, explained, explained_exception, no_topic
+from tidelog.client.damage import DamageWatch, OnDamage
+from tidelog.client.errors import (
+    ClientError,
+    DamagedBatch,
+    explained,
+    explained_exception,
+    no_topic,
+)
 from tidelog.client.message import Message
-from tidelog.client.reader import UNUSED_GROUP, message_of
+from tidelog.client.reader import UNUSED_GROUP
 
 log = logging.getLogger("tidelog.client")
 
@@ -53,6 +60,8 @@ class Subscription:
     protocol: Protocol = "classic"
     instance_id: str | None = None
     until_end: bool = False
+    skip_damaged: bool = False
+    """Pass over batches that can't be read, rather than raise `DamagedBatch`."""
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -85,6 +94,10 @@ class Subscription:
         return options
 
 
+def _log_damage(damage: DamagedBatch) -> None:
+    log.warning("%s; passed over", damage.what)
+
+
 class Inbox:
     """Messages as they come."""
 
@@ -94,18 +107,27 @@ class Inbox:
         subscription: Subscription,
         *,
         on_broker_lost: Callable[[], None] | None = None,
+        on_damage: OnDamage | None = None,
     ) -> None:
-        """`on_broker_lost` is called, within `take`, when no broker answers any more."""
+        """`on_broker_lost` is called, within `take`, when no broker answers any more, and
+        `on_damage` with each batch that is passed over, which is logged otherwise."""
         connection.probe()
         self._on_broker_lost = on_broker_lost
         self._connection = connection
         self._subscription = subscription
         self._taken: deque[Message] = deque()
+        self._trouble: ClientError | None = None
         self._ended: set[tuple[str, int]] = set()
         self.is_at_end = False
         """Everything assigned has been read to its end (known only with `until_end`)."""
         self.client = confluent_kafka.Consumer(
             {"error_cb": self._on_trouble} | connection.configuration(**subscription.options())
+        )
+        self._watch = DamageWatch(
+            self.client,
+            connection,
+            begins_at_end=subscription.start == "latest",
+            on_damage=(on_damage or _log_damage) if subscription.skip_damaged else None,
         )
         try:
             self._begin()
@@ -117,18 +139,25 @@ class Inbox:
         """The next message, or None if none came in time."""
         if self._taken:
             return self._taken.popleft()
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
         message = self._poll(timeout_s)
         if message is not None and self._subscription.commits_first:
             return self._commit_first(message)
         return message
 
     def take_many(self, count: int, timeout_s: float) -> list[Message]:
-        """The next message, and up to `count` in all that have come already."""
+        """The next message, and up to `count` in all that have come already. What came before an
+        error is returned first, and the error is raised by the next call."""
         messages: list[Message] = []
         message = self.take(timeout_s)
         while message is not None:
             messages.append(message)
-            message = self.take(0) if len(messages) < count else None
+            try:
+                message = self.take(0) if len(messages) < count else None
+            except ClientError as trouble:
+                self._trouble, message = trouble, None
         return messages
 
     def processed(self, message: Message) -> None:
@@ -191,6 +220,7 @@ class Inbox:
 
     def _poll(self, timeout_s: float) -> Message | None:
         received = self.client.poll(timeout_s)
+        self._watch.look(is_silent=received is None)
         if received is None:
             return None
         error = received.error()
@@ -198,7 +228,7 @@ class Inbox:
             if self._ended:
                 self._ended.discard((received.topic() or "", received.partition() or 0))
                 self.is_at_end = False
-            return message_of(received)
+            return self._watch.opened(received)
         self._on_error(error, received)
         return None
 
@@ -209,11 +239,15 @@ class Inbox:
 
     def _on_error(self, error: KafkaError, received: confluent_kafka.Message) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
-            self._ended.add((received.topic() or "", received.partition() or 0))
+            place = (received.topic() or "", received.partition() or 0)
+            self._ended.add(place)
+            self._watch.received(*place, received.offset() or 0)
             assigned = {(each.topic, each.partition) for each in self.client.assignment()}
             self.is_at_end = assigned <= self._ended
         elif error.code() == KafkaError._MAX_POLL_EXCEEDED:
             log.warning("group %r: %s", self._subscription.group, error.str())
+        elif self._watch.explains(error, received):
+            return
         elif error.fatal() or not error.retriable():
             raise explained(
                 error,

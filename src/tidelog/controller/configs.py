@@ -16,15 +16,12 @@ from tidelog.metadata.image import Image, TopicState
 from tidelog.metadata.records import ConfigRecord, MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TOPIC_ID
-from tidelog.model.replica_settings import FOLLOWER_RATE
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import InvalidSetting, setting_named
 
 ELECTION_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "flush.policy")
 """What every node must see alike, also where a topic says nothing: the active controller's
 defaults are recorded, and hold for all nodes. (The flush policy says what a crash may cost.)"""
-
-LIVE_NODE_SETTINGS = (FOLLOWER_RATE,)
 
 
 class Operation(IntEnum):
@@ -71,17 +68,14 @@ def decide_alter_topic(
     if len(set(names)) != len(names):
         return Decision([], ConfigOutcome(ErrorCode.INVALID_REQUEST, "a setting is named twice"))
     try:
-        records: list[MetadataRecord] = [
-            ConfigRecord(
-                topic_id=topic.topic_id,
-                name=change.name,
-                value=_changed(topic, change, defaults),
-            )
-            for change in changes
-        ]
+        changed = _changed(topic, changes, defaults)
     except InvalidSetting as wrong:
         return Decision([], ConfigOutcome(ErrorCode.INVALID_CONFIG, str(wrong)))
-    if any(name in ELECTION_SETTINGS for name in names):
+    records: list[MetadataRecord] = [
+        ConfigRecord(topic_id=topic.topic_id, name=name, value=value)
+        for name, value in changed.items()
+    ]
+    if any(name in ELECTION_SETTINGS for name in changed):
         after, _ = image.replay(records)
         records += plan_elections(after, topic.partitions, safeguards=safeguards)
     return Decision(records, ConfigOutcome())
@@ -105,53 +99,41 @@ def decide_defaults(
     return Decision(records, None)
 
 
-def decide_alter_cluster(image: Image, changes: Sequence[ConfigChange]) -> Decision[ConfigOutcome]:
-    """Settings of all nodes alike that change while they run. All changes or none."""
-    records: list[ConfigRecord] = []
-    try:
-        for change in changes:
-            if change.name not in LIVE_NODE_SETTINGS:
-                raise InvalidSetting(
-                    f"{change.name} is not changed by clients: give it to `tidelog serve --set`"
-                )
-            value = None if change.operation is Operation.DELETE else change.value
-            if value is not None:
-                setting_named(change.name, "node").parse(value)
-            records.append(ConfigRecord(topic_id=NO_TOPIC_ID, name=change.name, value=value))
-    except InvalidSetting as wrong:
-        return Decision([], ConfigOutcome(ErrorCode.INVALID_CONFIG, str(wrong)))
-    changed: list[MetadataRecord] = [
-        record for record in records if image.defaults.get(record.name) != record.value
-    ]
-    return Decision(changed, ConfigOutcome())
-
-
-def replace_all(topic: TopicState, values: Mapping[str, str | None]) -> list[ConfigChange]:
-    """The changes that leave the topic with exactly `values`: what is not named goes."""
+def replace_all(before: Mapping[str, str], values: Mapping[str, str | None]) -> list[ConfigChange]:
+    """The changes that leave exactly `values` of what was `before`: what is not named goes."""
     changes = [ConfigChange(name, Operation.SET, value) for name, value in values.items()]
-    changes += [
-        ConfigChange(name, Operation.DELETE, None) for name in topic.configs if name not in values
-    ]
+    changes += [ConfigChange(name, Operation.DELETE, None) for name in before if name not in values]
     return changes
 
 
-def _changed(topic: TopicState, change: ConfigChange, defaults: Mapping[str, str]) -> str | None:
-    """The setting's new text; None for the default again."""
-    setting = setting_named(change.name, "topic")
+def _changed(
+    topic: TopicState, changes: Sequence[ConfigChange], defaults: Mapping[str, str]
+) -> dict[str, str | None]:
+    """The new text of each setting that gets another one; None for the default again. A name that
+    the topic does not have may be deleted, whether or not it is a setting: it is gone already."""
+    texts = {change.name: _new_text(topic, change, defaults) for change in changes}
+    return {name: text for name, text in texts.items() if text != topic.configs.get(name)}
+
+
+def _new_text(topic: TopicState, change: ConfigChange, defaults: Mapping[str, str]) -> str | None:
     if change.operation is Operation.DELETE:
         return None
+    setting = setting_named(change.name, "topic")
     if change.value is None:
         raise InvalidSetting(f"{change.name} has no value")
     text = change.value
     if change.operation in (Operation.APPEND, Operation.SUBTRACT):
         if not setting.is_list:
             raise InvalidSetting(f"{change.name} is no list: set it instead")
-        current = topic.configs.get(change.name, defaults[change.name]).split(",")
-        given = [part.strip() for part in text.split(",")]
+        current = _parts(topic.configs.get(change.name, defaults[change.name]))
+        given = _parts(text)
         if change.operation is Operation.APPEND:
             kept = current + [part for part in given if part not in current]
         else:
             kept = [part for part in current if part not in given]
         text = ",".join(kept)
-    setting.parse(text)
-    return text
+    return setting.normalized(text)
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in (part.strip() for part in text.split(",")) if part]

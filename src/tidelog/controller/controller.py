@@ -17,7 +17,6 @@ from random import Random
 from tidelog.controller.configs import (
     ConfigChange,
     ConfigOutcome,
-    decide_alter_cluster,
     decide_alter_topic,
     decide_defaults,
 )
@@ -28,12 +27,15 @@ from tidelog.controller.elect_leaders import (
     plan_leader_rebalance,
 )
 from tidelog.controller.elections import Election
+from tidelog.controller.internal_topics import note_factors, plan_growth
 from tidelog.controller.isr_changes import IsrAnswer, IsrChange, decide_alter_partitions
+from tidelog.controller.log_ends import LogEndsByPartition
 from tidelog.controller.nodes import (
     decide_allocate_for_node,
     decide_allocate_producer_ids,
     decide_cluster_identity,
 )
+from tidelog.controller.placement import Load, load_of
 from tidelog.controller.reassignments import (
     Reassignment,
     ReassignmentOutcome,
@@ -47,6 +49,7 @@ from tidelog.controller.registry import (
     decide_start_alone,
     decide_unregister,
 )
+from tidelog.controller.resource_configs import decide_alter_group, decide_alter_node
 from tidelog.controller.sessions import (
     Heartbeat,
     HeartbeatOutcome,
@@ -62,11 +65,22 @@ from tidelog.controller.topics import (
     decide_create_topics,
     decide_delete_topics,
 )
+from tidelog.controller.unclean import decide_waiting, leaderless, waiting
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.states import Resource
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_OFFSET, NodeId, Offset, TopicId, TopicPartition
+from tidelog.model.ids import (
+    NO_LEADER,
+    NO_OFFSET,
+    NodeId,
+    Offset,
+    PartitionKey,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
+from tidelog.model.settings import NodeSettings
 
 NEVER = float("inf")
 
@@ -99,6 +113,10 @@ class Controller:
         self._safeguards = safeguards
         self._sessions = Sessions(self._cluster.session_timeout_ms)
         self._rebalance_ms = NEVER
+        self._grown_in: Image | None = None
+        self._leaderless: dict[PartitionKey, None] = {
+            state.key: None for state in leaderless(image, None)
+        }
 
     @property
     def image(self) -> Image:
@@ -107,6 +125,11 @@ class Controller:
     def appended(self, records: Sequence[MetadataRecord], offset: Offset = NO_OFFSET) -> None:
         """A decision's records are in the log, the last of them at `offset`."""
         self._image, delta = self._image.replay(records)
+        for key, change in delta.partitions.items():
+            if change.after.leader == NO_LEADER:
+                self._leaderless[key] = None
+            else:
+                self._leaderless.pop(key, None)
         self._sessions.appended(delta, offset)
 
     # --- time ---------------------------------------------------------------------------------
@@ -137,6 +160,10 @@ class Controller:
         after, _ = self._image.replay(decision.records)
         moved = plan_leader_rebalance(after, safeguards=self._safeguards)
         return Decision([*decision.records, *moved], decision.response)
+
+    def was_late(self, late_ms: float, now_ms: float) -> None:
+        """The step that begins now comes so much later than it was asked for."""
+        self._sessions.extend(late_ms, now_ms)
 
     # --- nodes --------------------------------------------------------------------------------
 
@@ -205,30 +232,81 @@ class Controller:
         )
 
     def elect_leaders(
-        self, names: Sequence[TopicPartition] | None, election: Election
+        self,
+        names: Sequence[TopicPartition] | None,
+        election: Election,
+        log_ends: LogEndsByPartition | None = None,
     ) -> Decision[list[ElectionOutcome]]:
-        return decide_elect_leaders(self._image, names, election, safeguards=self._safeguards)
+        return decide_elect_leaders(
+            self._image, names, election, log_ends=log_ends, safeguards=self._safeguards
+        )
+
+    def leaderless(self, names: Sequence[TopicPartition] | None) -> list[PartitionState]:
+        """The partitions that nobody leads: of those named, or of all."""
+        return leaderless(self._image, names)
+
+    def waiting_for_log_ends(self) -> list[PartitionState]:
+        """Partitions whose topics allow an unclean election, and that need one: not before it is
+        known what their replicas have."""
+        return waiting(self._image, self._leaderless)
+
+    def elect_waiting(self, log_ends: LogEndsByPartition) -> Decision[None]:
+        return decide_waiting(self._image, self._leaderless, log_ends, safeguards=self._safeguards)
 
     def reassign(
         self, asked: Sequence[Reassignment], *, may_change_factor: bool = True
     ) -> Decision[list[ReassignmentOutcome]]:
-        return decide_reassign(
+        decision = decide_reassign(
             self._image, asked, may_change_factor=may_change_factor, safeguards=self._safeguards
         )
+        factors = self._rules.internal_factors
+        noted = note_factors(self._image, asked, decision.response, factors)
+        return Decision([*decision.records, *noted], decision.response)
+
+    def grow_internal_topics(self) -> Decision[list[ReassignmentOutcome]]:
+        """Begin to add replicas that internal topics lack and that there are nodes for. Looks only
+        once at each image: nodes have come since, or the last replicas are in sync."""
+        if self._image is self._grown_in:
+            return Decision([], [])
+        self._grown_in = self._image
+        moves = plan_growth(self._image, self._rules.internal_factors)
+        return decide_reassign(self._image, moves, safeguards=self._safeguards)
 
     def list_reassignments(self, names: Sequence[TopicPartition] | None) -> list[PartitionState]:
         return list_reassignments(self._image, names)
 
     # --- topics -------------------------------------------------------------------------------
 
-    def create_topics(self, specs: Sequence[TopicSpec]) -> Decision[list[TopicOutcome]]:
-        return decide_create_topics(self._image, specs, rules=self._rules, random=self._random)
+    def create_topics(
+        self, specs: Sequence[TopicSpec], *, planned: int = 0
+    ) -> Decision[list[TopicOutcome]]:
+        """`planned` partitions count as if they were there."""
+        return decide_create_topics(
+            self._image, specs, rules=self._rules, random=self._random, planned=planned
+        )
+
+    def load(self) -> Load:
+        """What every node has been given, for those who decide on many topics."""
+        return load_of(self._image)
 
     def create_partitions(
-        self, name: str, *, count: int, assignments: Sequence[Sequence[int]] | None
+        self,
+        name: str,
+        *,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        load: Load | None = None,
+        planned: int = 0,
     ) -> Decision[TopicOutcome]:
+        """The partitions are added to `load`, for who decides on several topics."""
         return decide_create_partitions(
-            self._image, name, count=count, assignments=assignments, rules=self._rules
+            self._image,
+            name,
+            count=count,
+            assignments=assignments,
+            rules=self._rules,
+            load=self.load() if load is None else load,
+            planned=planned,
         )
 
     def alter_topic(
@@ -238,8 +316,15 @@ class Controller:
             self._image, name, changes, defaults=defaults, safeguards=self._safeguards
         )
 
-    def alter_cluster(self, changes: Sequence[ConfigChange]) -> Decision[ConfigOutcome]:
-        return decide_alter_cluster(self._image, changes)
+    def alter_node(
+        self, resource: Resource, changes: Sequence[ConfigChange]
+    ) -> Decision[ConfigOutcome]:
+        return decide_alter_node(self._image, resource, changes)
+
+    def alter_group(
+        self, resource: Resource, changes: Sequence[ConfigChange], *, node: NodeSettings
+    ) -> Decision[ConfigOutcome]:
+        return decide_alter_group(self._image, resource, changes, node=node)
 
     def delete_topics(
         self, targets: Sequence[tuple[str | None, TopicId]]

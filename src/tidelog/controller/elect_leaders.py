@@ -12,6 +12,7 @@ from itertools import islice
 
 from tidelog.controller.decision import Decision
 from tidelog.controller.elections import Election, PartitionChange
+from tidelog.controller.log_ends import LogEnds, LogEndsByPartition
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
@@ -34,15 +35,17 @@ def decide_elect_leaders(
     names: Sequence[TopicPartition] | None,
     election: Election,
     *,
+    log_ends: LogEndsByPartition | None = None,
     safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
 ) -> Decision[list[ElectionOutcome]]:
-    """For the named partitions; for all (None), those that need none are passed over."""
+    """For the named partitions; for all (None), those that need none are passed over. An unclean
+    election goes by `log_ends`."""
     is_all = names is None
     asked = [state.name for state in image.partitions()] if names is None else list(names)
     records: list[MetadataRecord] = []
     outcomes: list[ElectionOutcome] = []
     for name in dict.fromkeys(asked):
-        error = _elect(image, name, election, records, safeguards)
+        error = _elect(image, name, election, records, log_ends or {}, safeguards)
         if not (is_all and error is ErrorCode.ELECTION_NOT_NEEDED):
             message = None if error is ErrorCode.NONE else error.explanation
             outcomes.append(ElectionOutcome(name, error, message))
@@ -72,9 +75,10 @@ def _elect(
     name: TopicPartition,
     election: Election,
     records: list[MetadataRecord],
+    log_ends: LogEndsByPartition,
     safeguards: frozenset[Safeguard],
 ) -> ErrorCode:
-    state = _find(image, name)
+    state = find_partition(image, name)
     if state is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     is_preferred = election is Election.PREFERRED
@@ -82,6 +86,7 @@ def _elect(
         return ErrorCode.ELECTION_NOT_NEEDED
     change = PartitionChange(image, state, safeguards=safeguards)
     change.election = election
+    change.log_ends = log_ends.get(state.key, LogEnds(state.leader_epoch))
     record = change.record()
     after = state if record is None else state.changed(record)
     if is_preferred and after.leader != state.replicas[0]:
@@ -92,7 +97,7 @@ def _elect(
     return ErrorCode.NONE
 
 
-def _find(image: Image, name: TopicPartition) -> PartitionState | None:
+def find_partition(image: Image, name: TopicPartition) -> PartitionState | None:
     topic = image.topics.get(name.topic)
     if topic is None or not 0 <= name.partition < len(topic.partitions):
         return None

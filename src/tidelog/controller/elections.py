@@ -5,7 +5,8 @@ ISR, replicas are moved), and `record` settles the rest, always in this order:
 
 1. A reassignment whose targets are all in sync is complete.
 2. The leader stays if it may; else `choose_leader` takes the first replica in sync, else the first
-   eligible one, else, only where that is allowed, whoever is alive.
+   eligible one. Else, only where an unclean election is allowed, the usable replica with the most
+   of the log (`log_ends.py`): where there are several, not before they were asked what they have.
 3. Eligible leader replicas (KIP-966): whoever leaves the ISR while it falls below the least number
    of in-sync replicas keeps every committed record, because nothing more is committed from then
    on; so it may lead later. With enough in sync again, nobody outside the ISR is eligible.
@@ -14,9 +15,10 @@ ISR, replicas are moved), and `record` settles the rest, always in this order:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 
+from tidelog.controller.log_ends import LogEnd, LogEnds, choose_fullest
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.metadata.records import LEADER_UNCHANGED, PartitionChangeRecord
 from tidelog.model.ids import NO_LEADER, NodeId
@@ -36,7 +38,7 @@ class Election(Enum):
 
     CLEAN = auto()  # the leader stays; else one that has every committed record
     PREFERRED = auto()  # as clean, but the first replica comes before the present leader
-    UNCLEAN = auto()  # as clean; else whoever is alive
+    UNCLEAN = auto()  # as clean; else the usable replica with the most of the log
 
 
 def choose_leader(
@@ -59,12 +61,12 @@ def choose_unclean_leader(
     *,
     last_known: Sequence[NodeId],
     is_usable: Callable[[NodeId], bool],
+    log_ends: Mapping[NodeId, LogEnd],
 ) -> NodeId:
-    """Who is alive: of those that once had everything the one that lost it last, else the first."""
-    for node_id in (*reversed(last_known), *replicas):
-        if is_usable(node_id):
-            return node_id
-    return NO_LEADER
+    """The usable replica with the most of the log. Of equals, and of those that did not say what
+    they have, the one that was eligible last, else the first."""
+    usable = [node for node in _ordered((*reversed(last_known), *replicas)) if is_usable(node)]
+    return choose_fullest(usable, log_ends) if usable else NO_LEADER
 
 
 class PartitionChange:
@@ -93,6 +95,8 @@ class PartitionChange:
         self.last_known_elr = list(state.last_known_elr)
         self.election = Election.CLEAN
         self.must_bump_epoch = False
+        self.log_ends: LogEnds | None = None
+        """What the replicas have, once they were asked."""
 
     def remove(self, node_id: NodeId, loss: Loss) -> None:
         """The node is out of sync; if it may have lost data, it is not eligible either. Where
@@ -158,12 +162,25 @@ class PartitionChange:
         if Safeguard.ELIGIBLE_LEADERS not in self._safeguards:
             eligible += [*self.last_known_elr, *self._lost]
         leader = choose_leader(self.replicas, isr=self.isr, eligible=eligible, is_usable=is_usable)
-        if leader == NO_LEADER and self.election is Election.UNCLEAN:
+        if leader == NO_LEADER and self.election is Election.UNCLEAN and not self._must_ask():
+            known = {} if self.log_ends is None else self.log_ends.current(self._image, self._state)
             leader = choose_unclean_leader(
-                self.replicas, last_known=self.last_known_elr, is_usable=is_usable
+                self.replicas,
+                last_known=self.last_known_elr,
+                is_usable=is_usable,
+                log_ends=known if self._is_by_log else {},
             )
             self._is_unclean = leader != NO_LEADER
         return leader
+
+    @property
+    def _is_by_log(self) -> bool:
+        return Safeguard.UNCLEAN_BY_LOG in self._safeguards
+
+    def _must_ask(self) -> bool:
+        """Several replicas could be elected, and nobody has told yet how much each has."""
+        usable = [node_id for node_id in self.replicas if self._image.is_usable(node_id)]
+        return self._is_by_log and self.log_ends is None and len(usable) > 1
 
     def _settle_eligible(self) -> None:
         least = self._image.min_isr(self._state, replicas=len(self.replicas))

@@ -1,7 +1,8 @@
 """What becomes of partitions when a node comes, goes, or may not be trusted.
 
 Each `plan_` gives the records for all partitions a node's change concerns, decided on the image in
-which the node has changed already.
+which the node has changed already. Only the node's own partitions are looked at (`holdings` of the
+image), so it costs as much as there is to change.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tidelog.controller.elections import Election, Loss, PartitionChange
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.metadata.records import MetadataRecord, NodeChangeRecord
-from tidelog.model.ids import NO_LEADER, NodeId
+from tidelog.model.ids import NO_LEADER, NodeId, PartitionKey
 from tidelog.model.safeguards import Safeguard
 
 Losses = Callable[[PartitionState], Loss]
@@ -31,7 +32,7 @@ def plan_departure(
 ) -> Iterator[MetadataRecord]:
     """The node leaves every ISR, and others lead what it led; where it may have lost data, it is
     not eligible either."""
-    for state in image.partitions():
+    for state in image.partitions_on(node_id):
         loss = losses(state)
         is_doubted = loss is not Loss.NOTHING and node_id in state.elr
         if node_id in state.isr or is_doubted:
@@ -41,12 +42,34 @@ def plan_departure(
             yield from _made(change)
 
 
+def plan_doubts(
+    image: Image,
+    node_id: NodeId,
+    doubtful: Iterable[PartitionKey],
+    *,
+    safeguards: frozenset[Safeguard],
+) -> list[MetadataRecord]:
+    """The node found at its start that it may lack records of these partitions: it counts neither
+    as in sync nor as eligible, unless all others that had everything are gone as well."""
+    records: list[MetadataRecord] = []
+    for key in doubtful:
+        state = image.partition(key)
+        relied_on = () if state is None else (*state.isr, *state.elr)
+        if state is None or node_id not in relied_on or all(each == node_id for each in relied_on):
+            continue
+        change = PartitionChange(image, state, safeguards=safeguards)
+        change.election = usual_election(image, state)
+        change.remove(node_id, Loss.UNFLUSHED)
+        records += _made(change)
+    return records
+
+
 def plan_arrival(
     image: Image, node_id: NodeId, *, safeguards: frozenset[Safeguard]
 ) -> Iterator[MetadataRecord]:
     """The node may lead again: what nobody leads and it may."""
-    for state in image.partitions():
-        if state.leader == NO_LEADER and node_id in state.replicas:
+    for state in image.partitions_on(node_id):
+        if state.leader == NO_LEADER:
             change = PartitionChange(image, state, safeguards=safeguards)
             change.election = usual_election(image, state)
             yield from _made(change)

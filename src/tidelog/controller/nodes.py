@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from random import Random
 from uuid import UUID
 
@@ -18,10 +19,14 @@ PRODUCER_ID_BLOCK = 1000
 
 
 def decide_cluster_identity(image: Image, random: Random) -> Decision[str]:
-    """The cluster's name for itself, made once."""
+    """The cluster's name for itself, made once: 16 random bytes in Kafka's url-safe base64 of 22
+    characters. Clusters that earlier releases made keep theirs, which has 36."""
     if image.cluster_id:
         return Decision([], image.cluster_id)
-    cluster_id = str(UUID(int=random.getrandbits(128), version=4))
+    drawn = UUID(int=random.getrandbits(128), version=4)
+    cluster_id = base64.urlsafe_b64encode(drawn.bytes).decode().rstrip("=")
+    if cluster_id.startswith("-"):  # on a command line it would be an option
+        cluster_id = "A" + cluster_id[1:]
     return Decision([ClusterRecord(cluster_id=cluster_id)], cluster_id)
 
 

@@ -4,6 +4,9 @@ Three wishes, in this order: the copies of one partition are in different racks,
 are racks; one topic's leaders and copies are spread evenly over the nodes; and so are all topics'
 together. Spreading a topic comes before levelling the nodes: a new, empty node would otherwise get
 all of the next topic, and be its bottleneck.
+
+A node that is registered but fenced, or shutting down, gets a copy only where the usable nodes are
+fewer than the replication factor; it never comes first, since the first replica leads.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ class Load:
 def load_of(image: Image) -> Load:
     """What every node has been given, wherever the leaders are at the moment."""
     load = Load()
-    for state in image.partitions():
-        load.add(state.target_replicas)
+    for node_id, holding in image.holdings.items():
+        load.replicas[node_id], load.leaders[node_id] = holding.targets, holding.preferred
     return load
 
 
@@ -46,10 +49,13 @@ def choose_replicas(
     first: int,
     load: Load | None = None,
     topic_load: Load | None = None,
+    unusable: Sequence[NodeState] = (),
 ) -> list[tuple[NodeId, ...]]:
     """Replicas of each partition, the leader first. Nodes that are equal otherwise are taken in
-    turn from `first` on. `load` is what they have of all topics, `topic_load` of this one."""
+    turn from `first` on. `load` is what they have of all topics, `topic_load` of this one.
+    `unusable` nodes make up what the `nodes` are too few for."""
     turn = {node.node_id: (index - first) % len(nodes) for index, node in enumerate(nodes)}
+    turn |= {node.node_id: index for index, node in enumerate(unusable, len(nodes))}
     of_topic = topic_load or Load()
     of_all = load or Load()
     placed = []
@@ -65,7 +71,8 @@ def choose_replicas(
         )
         chosen = [leader]
         while len(chosen) < replication_factor:
-            chosen.append(choose_replica(nodes, chosen, [of_topic, of_all], turn))
+            remaining = nodes if len(chosen) < len(nodes) else unusable
+            chosen.append(choose_replica(remaining, chosen, [of_topic, of_all], turn))
         replicas = tuple(node.node_id for node in chosen)
         of_topic.add(replicas)
         of_all.add(replicas)

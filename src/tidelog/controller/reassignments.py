@@ -95,7 +95,7 @@ def plan_drain(image: Image, node_id: NodeId) -> tuple[list[Reassignment], list[
     turn = {node.node_id: index for index, node in enumerate(others)}
     moves: list[Reassignment] = []
     stuck: list[TopicPartition] = []
-    for state in image.partitions():
+    for state in image.partitions_on(node_id):
         target = state.target_replicas
         if node_id not in target:
             continue

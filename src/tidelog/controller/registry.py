@@ -195,7 +195,7 @@ def _plan_crashed(
     image: Image, node_id: NodeId, safeguards: frozenset[Safeguard]
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
-    for state in image.partitions():
+    for state in image.partitions_on(node_id):
         if node_id not in (*state.isr, *state.elr):
             continue
         change = PartitionChange(image, state, safeguards=safeguards)

@@ -23,6 +23,9 @@ A controller that can't be certain to be the only one promises nothing, unless e
 counts as alive has just told it that it is cut off as well: then none of them can have been told of
 another controller. A new one waits twice as long before it fences, so such a promise has run out.
 
+A controller that was late itself (`broker/lateness.py`) extends all sessions by that: it fences
+nobody for a silence in which it did not listen.
+
 A node that shuts down may go when everybody else has seen who leads in its place; so a client that
 is sent away always finds the new leader.
 """
@@ -32,13 +35,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.controller.decision import Decision
-from tidelog.controller.node_changes import plan_fencing, plan_shutdown, plan_unfencing
+from tidelog.controller.node_changes import (
+    plan_doubts,
+    plan_fencing,
+    plan_shutdown,
+    plan_unfencing,
+)
 from tidelog.controller.registry import check_broker_epoch
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, NodeState
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_OFFSET, NodeId, Offset
+from tidelog.model.ids import NO_OFFSET, NodeId, Offset, PartitionKey
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 LEASE_SHARE = 0.6
@@ -50,7 +58,8 @@ FORMER_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`metadata_offset` is of the last record the node has applied."""
+    """`metadata_offset` is of the last record the node has applied. `may_lack`: the partitions
+    whose logs recovery has cut by whole batches (`log/recovery.py`)."""
 
     node_id: NodeId
     epoch: int
@@ -58,6 +67,7 @@ class Heartbeat:
     wants_fence: bool = False
     wants_shutdown: bool = False
     is_cut_off: bool = False
+    may_lack: tuple[PartitionKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,14 @@ class Sessions:
         if session is not None and not session.is_short and self.present is None:
             session.is_short = True
             session.deadline_ms -= self._timeout_ms * (1 - LEASE_SHARE)
+
+    def extend(self, late_ms: float, now_ms: float) -> None:
+        """The controller itself was late by `late_ms`, and could not hear anybody meanwhile. That
+        is no node's silence: each session lasts so much longer, but no longer than a new one. It
+        is always safe: a node counts its lease from when it sent its heartbeat."""
+        for session in self._rows.values():
+            longest_ms = max(session.deadline_ms, now_ms + self._timeout_ms)
+            session.deadline_ms = min(session.deadline_ms + late_ms, longest_ms)
 
     def appended(self, delta: Delta, offset: Offset) -> None:
         """Records are in the log, the last of them at `offset`."""
@@ -246,7 +264,8 @@ def decide_heartbeat(
     if beat.wants_fence:
         records = plan_fencing(image, beat.node_id, safeguards=safeguards)
         return Decision(records, HeartbeatOutcome(is_caught_up=is_caught_up))
-    return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up, is_fenced=False))
+    doubts = plan_doubts(image, beat.node_id, beat.may_lack, safeguards=safeguards)
+    return Decision(doubts, HeartbeatOutcome(is_caught_up=is_caught_up, is_fenced=False))
 
 
 def decide_expiry(
@@ -273,7 +292,9 @@ def _decide_fenced(
         return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up, should_shut_down=True))
     if beat.wants_fence or not is_caught_up:
         return Decision([], HeartbeatOutcome(is_caught_up=is_caught_up))
-    records = plan_unfencing(image, beat.node_id, safeguards=safeguards)
+    records = plan_doubts(image, beat.node_id, beat.may_lack, safeguards=safeguards)
+    after, _ = image.replay(records)
+    records += plan_unfencing(after, beat.node_id, safeguards=safeguards)
     return Decision(records, HeartbeatOutcome(is_caught_up=True, is_fenced=False))
 
 
@@ -294,5 +315,5 @@ def _decide_leaving(
 
 
 def _has_handed_over(image: Image, sessions: Sessions, session: Session, node: NodeState) -> bool:
-    leads_nothing = all(state.leader != node.node_id for state in image.partitions())
+    leads_nothing = not image.leads_any(node.node_id)
     return leads_nothing and sessions.have_all_seen(image, session.moved_at, but=node.node_id)

@@ -22,7 +22,7 @@ from tidelog.metadata.records import (
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TOPIC_ID, NodeId, TopicId
 from tidelog.model.limits import MAX_TOPIC_NAME
-from tidelog.model.settings import InvalidSetting, parse_settings
+from tidelog.model.settings import InvalidSetting, parse_settings, setting_named
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 USE_DEFAULT = -1
@@ -53,8 +53,8 @@ class TopicOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What the node's settings say about new topics. `internal_factors` are wishes for topics of
-    our own: with fewer nodes, as many replicas as there are nodes."""
+    """What the node's settings say about new topics. `internal_factors` are the replication factors
+    of internal topics: while fewer nodes are registered, such a topic has a replica on each."""
 
     default_partitions: int
     max_partitions: int
@@ -77,12 +77,14 @@ def decide_create_topics(
     *,
     rules: TopicRules,
     random: Random,
+    planned: int = 0,
 ) -> Decision[list[TopicOutcome]]:
-    """Each topic is created or refused on its own."""
+    """Each topic is created or refused on its own. `planned` partitions, of which there are no
+    records yet, take their part of what `max.partitions` allows."""
     records: list[MetadataRecord] = []
     outcomes: list[TopicOutcome] = []
     times_named = Counter(spec.name for spec in specs)
-    room = rules.max_partitions - image.partition_count
+    room = rules.max_partitions - image.partition_count - planned
     load = load_of(image) if len(image.nodes) > 1 else Load()
     for spec in specs:
         try:
@@ -115,8 +117,11 @@ def decide_create_partitions(
     count: int,
     assignments: Sequence[Sequence[int]] | None,
     rules: TopicRules,
+    load: Load,
+    planned: int = 0,
 ) -> Decision[TopicOutcome]:
-    """More partitions for a topic: `count` in all. Keys hash to other partitions from then on."""
+    """More partitions for a topic: `count` in all. Keys hash to other partitions from then on.
+    They are added to `load`, what every node has been given; `planned` is as for new topics."""
     topic = image.topics.get(name)
     try:
         if topic is None:
@@ -129,13 +134,15 @@ def decide_create_partitions(
                 f"topic {name!r} has {have} partitions: {count} is not more",
             )
         added = count - have
-        if added > rules.max_partitions - image.partition_count:
+        if added > rules.max_partitions - image.partition_count - planned:
             raise _Refused(ErrorCode.INVALID_PARTITIONS, "more than max.partitions allows")
         factor = len(topic.partitions[0].target_replicas)
         if assignments is None:
-            replicas = _more_replicas(image, topic, partitions=added, factor=factor)
+            replicas = _more_replicas(image, topic, partitions=added, factor=factor, load=load)
         else:
             replicas = _checked_assignment(image, assignments, partitions=added, factor=factor)
+            for nodes in replicas:
+                load.add(nodes)
     except _Refused as refused:
         return Decision([], TopicOutcome(name, error=refused.error, message=refused.message))
     records = _partition_records(image, topic.topic_id, replicas, first=have)
@@ -171,22 +178,22 @@ def decide_delete_topics(
 
 
 def _more_replicas(
-    image: Image, topic: TopicState, *, partitions: int, factor: int
+    image: Image, topic: TopicState, *, partitions: int, factor: int, load: Load
 ) -> list[tuple[NodeId, ...]]:
     """For new partitions, as if the topic had been created with them."""
     nodes = image.usable_nodes()
-    if not nodes:
-        raise _Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "no node is there to keep them")
+    _check_factor(image, factor)
     of_topic = Load()
     for state in topic.partitions:
         of_topic.add(state.target_replicas)
     return choose_replicas(
         nodes,
         partitions=partitions,
-        replication_factor=min(factor, len(nodes)),
+        replication_factor=factor,
         first=len(topic.partitions),
-        load=load_of(image) if len(nodes) > 1 else None,
+        load=load,
         topic_load=of_topic,
+        unusable=image.unusable_nodes(),
     )
 
 
@@ -195,8 +202,11 @@ def _topic_records(
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = [TopicRecord(name=spec.name, topic_id=topic_id)]
     records += [
-        ConfigRecord(topic_id=topic_id, name=name, value=value)
+        ConfigRecord(
+            topic_id=topic_id, name=name, value=setting_named(name, "topic").normalized(value)
+        )
         for name, value in spec.configs.items()
+        if value is not None
     ]
     return records + _partition_records(image, topic_id, replicas, first=0)
 
@@ -204,7 +214,7 @@ def _topic_records(
 def _partition_records(
     image: Image, topic_id: TopicId, replicas: Sequence[Sequence[NodeId]], *, first: int
 ) -> list[MetadataRecord]:
-    """Everybody alive is in sync with a log that is empty."""
+    """Every usable replica is in sync with a log that is empty."""
     records: list[MetadataRecord] = []
     for index, nodes in enumerate(replicas, first):
         isr = [node_id for node_id in nodes if image.is_usable(node_id)]
@@ -238,20 +248,33 @@ def _checked_placement(
             ErrorCode.INVALID_PARTITIONS,
             f"{partitions} partitions are more than the {room} that max.partitions leaves room for",
         )
+    factor = _factor(spec, rules, len(image.nodes))
+    _check_factor(image, factor)
     nodes = image.usable_nodes()
-    factor = _factor(spec, rules, len(nodes))
-    if not 1 <= factor <= len(nodes):
-        raise _Refused(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor} with {len(nodes)} node(s): choose 1 to {len(nodes)}",
-        )
     return choose_replicas(
         nodes,
         partitions=partitions,
         replication_factor=factor,
         first=random.randrange(len(nodes)),
         load=load,
+        unusable=image.unusable_nodes(),
     )
+
+
+def _check_factor(image: Image, factor: int) -> None:
+    """As many nodes must be registered; one of them must be usable, to lead. The others join the
+    ISR when they are back."""
+    registered = len(image.nodes)
+    if not 1 <= factor <= registered:
+        raise _Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} with {registered} node(s): choose 1 to {registered}",
+        )
+    if not image.usable_nodes():
+        raise _Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"none of the {registered} registered node(s) is up: start one, to lead the partitions",
+        )
 
 
 def _factor(spec: TopicSpec, rules: TopicRules, nodes: int) -> int:

@@ -10,8 +10,6 @@ from tidelog.groups.members import subscribed_topics
 from tidelog.groups.rebalance import begin_without_candidate, forget_pending, rebalance_time_is_up
 from tidelog.groups.records import GroupMetadataKey, GroupMetadataValue
 from tidelog.groups.syncing import (
-    check_generation,
-    heartbeat,
     leave,
     session_is_over,
     sync,
@@ -38,6 +36,9 @@ class ClassicGroups:
 
     def get(self, group_id: str) -> ClassicGroup | None:
         return self._groups.get(group_id)
+
+    def count(self) -> int:
+        return len(self._groups)
 
     def all(self) -> list[ClassicGroup]:
         return list(self._groups.values())
@@ -100,10 +101,14 @@ class ClassicGroups:
         sync(draft, ticket, request)
         return self._close(draft)
 
-    def heartbeat(self, now: Now, ticket: int, request: HeartbeatRequest) -> Decision:
-        draft = self._draft(now, request.group_id)
-        draft.reply(ticket, HeartbeatResponse(error_code=heartbeat(draft, request)))
-        return self._close(draft)
+    def heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+        error = group.answer_heartbeat(request)
+        if error is ErrorCode.NONE or error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._desk.restart_session(now, group.group_id, group.member(request.member_id))
+        return HeartbeatResponse(error_code=error)
 
     def leave_group(self, now: Now, ticket: int, request: LeaveGroupRequest) -> Decision:
         draft = self._draft(now, request.group_id)
@@ -114,29 +119,23 @@ class ClassicGroups:
     def check_commit(self, now: Now, request: OffsetCommitRequest) -> ErrorCode:
         """May the caller commit? Members of the present generation, and, where there are no
         members, anybody who does not claim to be one."""
-        draft = self._draft(now, request.group_id)
+        group = self._groups.get(request.group_id) or ClassicGroup(request.group_id)
+        generation, state = request.generation_id_or_member_epoch, group.state
         claims_membership = (
-            request.generation_id_or_member_epoch >= 0
-            or bool(request.member_id)
-            or request.group_instance_id is not None
+            generation >= 0 or bool(request.member_id) or request.group_instance_id is not None
         )
-        if draft.state is ClassicState.EMPTY and request.generation_id_or_member_epoch < 0:
+        if state is ClassicState.EMPTY and generation < 0:
             return ErrorCode.NONE
         if not claims_membership:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if not draft.group.is_recorded and draft.group.is_void:
+        if not group.is_recorded and group.is_void:
             return ErrorCode.ILLEGAL_GENERATION
-        error = check_generation(
-            draft,
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id_or_member_epoch,
-        )
+        error = group.check_generation(request.member_id, request.group_instance_id, generation)
         if error is not ErrorCode.NONE:
             return error
-        if draft.state is ClassicState.COMPLETING_REBALANCE:
+        if state is ClassicState.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        draft.heard_of(request.member_id)
+        self._desk.restart_session(now, group.group_id, group.member(request.member_id))
         return ErrorCode.NONE
 
     def abandon(self, group_id: str, ticket: int) -> None:

@@ -20,9 +20,10 @@ from tidelog.groups.consumer_heartbeat import (
     heartbeat,
     leave_for_a_while,
     remove_members,
+    says_nothing_new,
 )
 from tidelog.groups.decision import Decision
-from tidelog.groups.draft import Caller, Desk
+from tidelog.groups.draft import SESSION, Caller, Desk
 from tidelog.groups.group import ClassicGroup
 from tidelog.groups.migration import downgrade, may_downgrade
 from tidelog.groups.records import ConsumerGroupMetadataKey, ConsumerKey
@@ -56,6 +57,9 @@ class ConsumerGroups:
 
     def get(self, group_id: str) -> ConsumerGroup | None:
         return self._groups.get(group_id)
+
+    def count(self) -> int:
+        return len(self._groups)
 
     def all(self) -> list[ConsumerGroup]:
         return list(self._groups.values())
@@ -101,6 +105,29 @@ class ConsumerGroups:
         draft.decision.reply(ticket, response)
         return draft.decision
 
+    def answer_heartbeat(
+        self, now: Now, request: ConsumerGroupHeartbeatRequest, *, client_id: str, client_host: str
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """Of a member that says only that it lives, and has nothing to hear; None of any other."""
+        group = self._groups.get(request.group_id)
+        topics = self._desk.topics
+        if (
+            group is None
+            or self._topics_seen.get(request.group_id) != topics.version
+            or not says_nothing_new(group, request, client_id=client_id, client_host=client_host)
+        ):
+            return None
+        settings, own = self._desk.settings, topics.group_configs(request.group_id)
+        self._desk.timers.arm(
+            TimerKey(SESSION, request.group_id, request.member_id),
+            now.monotonic_ms + settings.session_timeout_ms(own),
+        )
+        return ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms(own),
+        )
+
     def _heartbeat(
         self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
@@ -134,11 +161,11 @@ class ConsumerGroups:
         draft.decision.reply(ticket, classic_members.sync(draft, request))
         return draft.decision
 
-    def classic_heartbeat(self, now: Now, ticket: int, request: HeartbeatRequest) -> Decision:
+    def classic_heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
         draft = self.draft(now, request.group_id)
         error = classic_members.heartbeat(draft, request)
-        draft.decision.reply(ticket, HeartbeatResponse(error_code=error))
-        return draft.decision
+        assert not draft.decision.records, "a heartbeat decides nothing"
+        return HeartbeatResponse(error_code=error)
 
     def leave_group(self, now: Now, ticket: int, request: LeaveGroupRequest) -> Decision:
         draft = self.draft(now, request.group_id)

@@ -213,7 +213,8 @@ class ConsumerDraft:
 
     def heartbeat_interval_ms(self, current: Current) -> int:
         """When the member is to come again."""
-        interval_ms = self.desk.settings.group_consumer_heartbeat_interval_ms
+        own = self.desk.topics.group_configs(self.group_id)
+        interval_ms = self.desk.settings.heartbeat_interval_ms(own)
         is_waiting = current.state is MemberState.UNRELEASED_PARTITIONS
         if is_waiting and len(self.group.members) <= SMALL_GROUP:
             return min(interval_ms, IMPATIENT_HEARTBEAT_INTERVAL_MS)
@@ -230,9 +231,8 @@ class ConsumerDraft:
 
     def heard_of(self, member: ConsumerMember) -> None:
         """The member lives: its session starts over."""
-        settings = self.desk.settings
         timeout_ms = (
-            settings.group_consumer_session_timeout_ms
+            self.desk.settings.session_timeout_ms(self.desk.topics.group_configs(self.group_id))
             if member.classic is None
             else member.classic.session_timeout_ms
         )

@@ -15,6 +15,7 @@ from tidelog.groups.consumer_group import (
     ConsumerGroup,
     ConsumerMember,
     Current,
+    MemberState,
     Partitions,
     by_topic,
     partitions_of,
@@ -104,6 +105,35 @@ def heartbeat(
     current = draft.reconcile(member_id, _owned(request))
     draft.heard_of(member)
     return _answer(draft, request, member_id, before=before, current=current)
+
+
+def says_nothing_new(
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    *,
+    client_id: str,
+    client_host: str,
+) -> bool:
+    """Would `heartbeat` leave all as it is, and tell the member nothing but that? It has reached
+    its target, the target is that of the group's epoch, and the request changes nothing about the
+    member. (What it says it owns matters only to one that has not reached its target.)"""
+    member_id, epoch = request.member_id, request.member_epoch
+    member, current = group.members.get(member_id), group.currents.get(member_id)
+    return (
+        member is not None
+        and current is not None
+        and 0 < epoch == current.epoch == group.target_epoch >= group.epoch
+        and current.state is MemberState.STABLE
+        and request.instance_id in (None, member.instance_id)
+        and member.classic is None
+        and member.client_id == client_id
+        and member.client_host == client_host
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == _UNCHANGED
+        and request.rack_id is None
+        and request.server_assignor is None
+    )
 
 
 def _find_member(

@@ -2,12 +2,13 @@
 
 The broker calls one method per request, appends the decision's records in one batch, replays them,
 and lets the replies go when the log is committed. If the append fails, nothing of the decision is
-true: the broker answers everybody who waits (`waiting_tickets`) with an error they retry, and
-builds the coordinator anew from the log.
+true. Some decisions can be forgotten then (`is_retractable`); after any other the broker answers
+everybody who waits with an error they retry, and builds the coordinator anew from the log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -27,9 +28,12 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
-from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tidelog.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from tidelog.wire.messages.delete_groups import DeletableGroupResult
-from tidelog.wire.messages.heartbeat import HeartbeatRequest
+from tidelog.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tidelog.wire.messages.join_group import JoinGroupRequest
 from tidelog.wire.messages.leave_group import LeaveGroupRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -37,6 +41,7 @@ from tidelog.wire.messages.offset_commit import OffsetCommitRequest
 from tidelog.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tidelog.wire.messages.sync_group import SyncGroupRequest
+from tidelog.wire.records import Header
 
 _EXPIRY = TimerKey("expiry", "")
 _LONG_AGO = float("-inf")
@@ -55,8 +60,8 @@ class Coordinator:
     ) -> None:
         self._settings = settings
         self._topics = topics
-        self._timers = Timers()
-        self._desk = Desk(settings, random, self._timers, topics)
+        self.timers: Timers[TimerKey] = Timers()
+        self._desk = Desk(settings, random, self.timers, topics)
         self._groups = Registry(
             self._desk, keeps_live_offsets=Safeguard.LIVE_GROUPS_REMEMBER in safeguards
         )
@@ -97,9 +102,15 @@ class Coordinator:
         return self._sent(decision, ticket, request.group_id)
 
     def heartbeat(self, now: Now, ticket: int, request: HeartbeatRequest) -> Decision:
+        decision = Decision()
+        decision.reply(ticket, self.answer_heartbeat(now, request))
+        return decision
+
+    def answer_heartbeat(self, now: Now, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Nothing is decided by it: the session starts over, and the member hears what is so."""
         if request.group_id in self._groups.consumers:
-            return self._groups.consumers.classic_heartbeat(now, ticket, request)
-        return self._sent(self._groups.classic.heartbeat(now, ticket, request))
+            return self._groups.consumers.classic_heartbeat(now, request)
+        return self._groups.classic.heartbeat(now, request)
 
     def leave_group(self, now: Now, ticket: int, request: LeaveGroupRequest) -> Decision:
         if request.group_id in self._groups.consumers:
@@ -128,6 +139,14 @@ class Coordinator:
         caller = Caller(client_id, client_host)
         return self._sent(self._groups.consumers.heartbeat(draft, ticket, request, caller))
 
+    def answer_consumer_heartbeat(
+        self, now: Now, request: ConsumerGroupHeartbeatRequest, *, client_id: str, client_host: str
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """If nothing is to be decided because of it, as of most."""
+        return self._groups.consumers.answer_heartbeat(
+            now, request, client_id=client_id, client_host=client_host
+        )
+
     def _found(self, draft: ConsumerDraft, request: ConsumerGroupHeartbeatRequest) -> None:
         """A first member makes a group of the newer protocol, perhaps of a classic one."""
         if request.member_epoch != 0:
@@ -148,7 +167,7 @@ class Coordinator:
     # --- offsets --------------------------------------------------------------------------------
 
     def offset_commit(self, now: Now, ticket: int, request: OffsetCommitRequest) -> Decision:
-        decision = Decision()
+        decision = Decision(is_retractable=True)
         error = self._groups.check_commit(now, request)
         if error is not ErrorCode.NONE and self._fences_commits:
             decision.reply(ticket, refused_commit(request, error))
@@ -175,7 +194,7 @@ class Coordinator:
         return decision
 
     def offset_delete(self, now: Now, ticket: int, request: OffsetDeleteRequest) -> Decision:
-        decision = Decision()
+        decision = Decision(is_retractable=True)
         error = self._groups.may_delete_offsets(request.group_id)
         if error is not ErrorCode.NONE:
             decision.reply(ticket, OffsetDeleteResponse(error_code=error))
@@ -187,10 +206,23 @@ class Coordinator:
 
     # --- administration -------------------------------------------------------------------------
 
-    def list_groups(self, now: Now, ticket: int, request: ListGroupsRequest) -> Decision:
+    def list_groups(
+        self,
+        now: Now,
+        ticket: int,
+        request: ListGroupsRequest,
+        group_ids: Sequence[str] | None = None,
+    ) -> Decision:
+        """Of all groups, or of some that were there a moment ago."""
         decision = Decision()
-        decision.reply(ticket, ListGroupsResponse(groups=self._groups.listed(request)))
+        decision.reply(ticket, ListGroupsResponse(groups=self._groups.listed(request, group_ids)))
         return decision
+
+    def group_ids(self) -> list[str]:
+        return self._groups.group_ids()
+
+    def most_groups(self) -> int:
+        return self._groups.most_groups()
 
     def describe_group(self, now: Now, ticket: int, group_id: str) -> Decision:
         """Of a classic group; the reply is a `describe_groups.DescribedGroup`. A group that is not
@@ -243,13 +275,14 @@ class Coordinator:
         """On the monotonic clock; long ago, if the topics have changed since the last tick."""
         if self._topics.version != self._topics_seen:
             return _LONG_AGO
-        return self._timers.next_deadline()
+        return self.timers.next_deadline()
 
-    def tick(self, now: Now) -> Decision:
+    def tick(self, now: Now, *, expires: bool = True) -> Decision:
+        """`expires`: the wall clock is believed, so what is too old may be forgotten."""
         due: dict[str, list[TimerKey]] = {}
         decision = Decision()
         is_expiry_due = False
-        for key in self._timers.take_due(now.monotonic_ms):
+        for key in self.timers.take_due(now.monotonic_ms):
             if key == _EXPIRY:
                 is_expiry_due = True
             else:
@@ -258,7 +291,8 @@ class Coordinator:
             decision.add(self._timers_fired(now, group_id, keys))
         if is_expiry_due:
             self._arm_expiry(now)
-            decision.records += self._groups.expire(now)
+            if expires:
+                decision.records += self._groups.expire(now)
         if self._topics.version != self._topics_seen:
             self._topics_seen = self._topics.version
             decision.records += self._groups.forget_vanished_topics()
@@ -272,13 +306,19 @@ class Coordinator:
 
     def _arm_expiry(self, now: Now) -> None:
         interval_ms = self._settings.offsets_retention_check_interval_ms
-        self._timers.arm(_EXPIRY, now.monotonic_ms + interval_ms)
+        self.timers.arm(_EXPIRY, now.monotonic_ms + interval_ms)
 
     # --- state ----------------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """The only way in which recorded state changes."""
-        found = read_record(key, value)
+    def replay(
+        self,
+        key: bytes,
+        value: bytes | None,
+        headers: Sequence[Header] = (),
+        content: tuple[Any, Any] | None = None,
+    ) -> None:
+        """The only way in which recorded state changes. `content`: see `GroupRecord`."""
+        found = read_record(key, value, headers) if content is None else content
         if found is None:
             return
         read_key, read_value = found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from tidelog.wire.records import Header
 
 
 class GroupRecord(NamedTuple):
@@ -11,6 +14,10 @@ class GroupRecord(NamedTuple):
 
     key: bytes
     value: bytes | None
+    headers: Sequence[Header] = ()
+    content: tuple[Any, Any] | None = None
+    """The key and the value that these bytes say, where whoever made them kept both: then a replay
+    need not read them. Nothing else may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,8 @@ class Decision:
 
     records: list[GroupRecord] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    is_retractable: bool = False
+    """Deciding has changed nothing: if the records can't be written, it was never decided."""
 
     def reply(self, ticket: int | None, response: Any) -> None:
         """Nobody waits under `None`: the connection is gone."""

@@ -21,7 +21,6 @@ from tidelog.groups.settings import GroupSettings
 from tidelog.groups.timers import TimerKey, Timers
 from tidelog.groups.topics import Topics
 from tidelog.model.clock import Now
-from tidelog.model.errors import ErrorCode
 
 SESSION = "session"
 REBALANCE = "rebalance"
@@ -35,11 +34,16 @@ class Desk:
 
     settings: GroupSettings
     random: Random
-    timers: Timers
+    timers: Timers[TimerKey]
     topics: Topics
 
     def new_member_id(self, prefix: str) -> str:
         return f"{prefix}-{UUID(int=self.random.getrandbits(128), version=4)}"
+
+    def restart_session(self, now: Now, group_id: str, one: Member | Candidate) -> None:
+        """It was heard of."""
+        key = TimerKey(SESSION, group_id, one.member_id)
+        self.timers.arm(key, now.monotonic_ms + one.session_timeout_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +106,6 @@ class Draft:
         joining = gathering.statics.get(instance_id) if gathering else None
         return joining or self.generation.statics.get(instance_id)
 
-    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Is this who they say they are?"""
-        if instance_id is not None:
-            owner = self.static_member_id(instance_id)
-            if owner is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
-            return ErrorCode.NONE if owner == member_id else ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if self.knows(member_id) else ErrorCode.UNKNOWN_MEMBER_ID
-
     def everybody(self) -> list[Member | Candidate]:
         """A candidate stands for the member it was."""
         gathering = self.group.gathering
@@ -150,4 +145,4 @@ class Draft:
         """The member lives: its session starts over."""
         one = self.candidate(member_id) or self.generation.members.get(member_id)
         if one is not None:
-            self.arm(SESSION, one.session_timeout_ms, member_id)
+            self.desk.restart_session(self.now, self.group.group_id, one)

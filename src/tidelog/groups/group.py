@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
-from tidelog.groups.members import Candidate, Member, Protocol, Protocols
+from tidelog.groups.members import NO_EPOCH, Candidate, Member, Protocol, Protocols
 from tidelog.groups.records import GroupMetadataValue, MemberMetadata
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 
 
 class ClassicState(Enum):
@@ -185,6 +187,52 @@ class ClassicGroup:
     def is_void(self) -> bool:
         """Nothing recorded and nobody here: the object may go."""
         return not self.is_recorded and not self.pending and self.gathering is None
+
+    def member(self, member_id: str) -> Member | Candidate:
+        """One who is known, as it is on the way into the next generation, or in this one."""
+        gathering = self.gathering
+        if gathering is not None and member_id in gathering.candidates:
+            return gathering.candidates[member_id]
+        return self.generation.members[member_id]
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Is this who they say they are?"""
+        gathering = self.gathering
+        if instance_id is None:
+            is_coming = gathering is not None and member_id in gathering.candidates
+            is_known = is_coming or member_id in self.generation.members
+            return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_MEMBER_ID
+        joining = None if gathering is None else gathering.statics.get(instance_id)
+        owner = joining or self.generation.statics.get(instance_id)
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if owner == member_id else ErrorCode.FENCED_INSTANCE_ID
+
+    def check_generation(
+        self, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        """A member, and one of the present generation?"""
+        present = self.generation
+        member = present.members.get(member_id)
+        if member is None or instance_id is not None:
+            error = self.check_member(member_id, instance_id)
+            if error is not ErrorCode.NONE:
+                return error
+        if member is None:
+            return ErrorCode.ILLEGAL_GENERATION
+        is_present = generation == present.generation
+        is_behind = generation == member.epoch_reached and generation != NO_EPOCH
+        return ErrorCode.NONE if is_present or is_behind else ErrorCode.ILLEGAL_GENERATION
+
+    def answer_heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        """What a member is to hear. Anything else than NONE and REBALANCE_IN_PROGRESS means that it
+        was not heard as one."""
+        error = self.check_generation(
+            request.member_id, request.group_instance_id, request.generation_id
+        )
+        if error is ErrorCode.NONE and self.gathering is not None:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return error
 
     def protocols_of(self, member: Member) -> Protocols:
         known = self.supported.get(member.member_id)

@@ -79,7 +79,7 @@ def _refusal(draft: Draft, request: JoinGroupRequest) -> ErrorCode:
 
 def _why_unknown(draft: Draft, request: JoinGroupRequest) -> ErrorCode:
     """A static member whose place was taken hears that, and stops; others start over."""
-    error = draft.check_member(request.member_id, request.group_instance_id)
+    error = draft.group.check_member(request.member_id, request.group_instance_id)
     return ErrorCode.UNKNOWN_MEMBER_ID if error is ErrorCode.NONE else error
 
 
@@ -141,7 +141,7 @@ def _join_known(draft: Draft, ticket: int, request: JoinGroupRequest, caller: Ca
         draft.disarm(PENDING, member_id)
         add_candidate(draft, candidate)
         return
-    error = draft.check_member(member_id, request.group_instance_id)
+    error = draft.group.check_member(member_id, request.group_instance_id)
     if error is not ErrorCode.NONE:
         refuse_join(draft, ticket, member_id, error)
     elif _has_only_lost_our_answer(draft, candidate):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidelog.groups.decision import GroupRecord
-from tidelog.groups.records import OffsetCommitKey, OffsetCommitValue, record
+from tidelog.groups.records import OffsetCommitKey, OffsetCommitValue, offset_record, record
 from tidelog.groups.topics import Topics
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -87,6 +87,9 @@ class Offsets:
             topic_id=value.topic_id,
         )
 
+    def count(self) -> int:
+        return len(self._groups)
+
     def groups(self) -> Iterable[str]:
         return self._groups.keys()
 
@@ -118,52 +121,39 @@ class Offsets:
     ) -> tuple[list[GroupRecord], OffsetCommitResponse]:
         """The caller has been found entitled to commit."""
         records: list[GroupRecord] = []
-        response = OffsetCommitResponse(topics=[])
+        topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
             name, topic_id = self._resolve(topic)
+            count = 0 if name is None else self._topics.partitions(name) or 0
             answers = []
             for partition in topic.partitions:
-                error = self._commit_error(topic, name, partition, max_metadata_bytes)
-                if error is ErrorCode.NONE and name is not None:
-                    key = OffsetCommitKey(
-                        group=request.group_id, topic=name, partition=partition.partition_index
-                    )
+                index, metadata = partition.partition_index, partition.committed_metadata or ""
+                error = ErrorCode.NONE
+                if name is None:
+                    error = _no_topic(topic)
+                elif not 0 <= index < count:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                elif len(metadata.encode()) > max_metadata_bytes:
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                else:
+                    key = OffsetCommitKey(group=request.group_id, topic=name, partition=index)
                     value = _committed(request, partition, topic_id=topic_id, wall_ms=wall_ms)
-                    records.append(record(key, value))
+                    records.append(offset_record(key, value))
                 answers.append(
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=error
-                    )
+                    OffsetCommitResponsePartition(partition_index=index, error_code=error)
                 )
-            response.topics.append(
+            topics.append(
                 OffsetCommitResponseTopic(
                     name=topic.name, topic_id=topic.topic_id, partitions=answers
                 )
             )
-        return records, response
-
-    def _commit_error(
-        self,
-        topic: OffsetCommitRequestTopic,
-        name: str | None,
-        partition: OffsetCommitRequestPartition,
-        max_metadata_bytes: int,
-    ) -> ErrorCode:
-        if name is None:
-            is_by_id = topic.topic_id != NO_UUID
-            return ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        count = self._topics.partitions(name) or 0
-        if not 0 <= partition.partition_index < count:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if len((partition.committed_metadata or "").encode()) > max_metadata_bytes:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        return ErrorCode.NONE
+        return records, OffsetCommitResponse(topics=topics)
 
     def _resolve(
         self, topic: OffsetCommitRequestTopic | OffsetFetchRequestTopics
     ) -> tuple[str | None, UUID]:
         """Name and id of a topic that was named by either; no name if there is no such topic."""
-        if topic.topic_id != NO_UUID:
+        if topic.topic_id is not NO_UUID and topic.topic_id != NO_UUID:
             return self._topics.name(topic.topic_id), topic.topic_id
         topic_id = self._topics.topic_id(topic.name)
         return (None, NO_UUID) if topic_id is None else (topic.name, topic_id)
@@ -272,6 +262,11 @@ class Offsets:
             if partition.topic not in subscribed
             and now_ms - committed.commit_timestamp >= retention_ms
         ]
+
+
+def _no_topic(topic: OffsetCommitRequestTopic) -> ErrorCode:
+    is_by_id = topic.topic_id != NO_UUID
+    return ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _committed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidelog.groups.classic import ClassicGroups, has_consumers_only, subscriptions
@@ -16,7 +17,7 @@ from tidelog.groups.subscriptions import all_topics
 from tidelog.groups.validation import validate_classic, validate_consumer
 from tidelog.groups.views import (
     list_classic,
-    list_consumers,
+    list_consumer,
     recorded_classic,
     recorded_consumer,
     recorded_offsets,
@@ -81,18 +82,30 @@ class Registry:
             return self.consumers.check_commit(request)
         return self.classic.check_commit(now, request)
 
-    def listed(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        newer = list_consumers(self.consumers.all())
-        others = [group_id for group_id in self.offsets.groups() if group_id not in self.consumers]
-        listed = [*newer, *list_classic(self.classic.all(), others)]
+    def most_groups(self) -> int:
+        """At least as many as there are; not counted one by one."""
+        return self.classic.count() + self.consumers.count() + self.offsets.count()
+
+    def listed(
+        self, request: ListGroupsRequest, group_ids: Iterable[str] | None = None
+    ) -> list[ListedGroup]:
+        """What the request asks for of all groups, or of those that are named and still there."""
         states = [state.lower() for state in request.states_filter]
         types = [kind.lower() for kind in request.types_filter]
         return [
             group
-            for group in sorted(listed, key=lambda group: group.group_id)
+            for group_id in (self.group_ids() if group_ids is None else group_ids)
+            for group in self._listed(group_id)
             if (not states or group.group_state.lower() in states)
             and (not types or group.group_type.lower() in types)
         ]
+
+    def _listed(self, group_id: str) -> Iterator[ListedGroup]:
+        newer, classic = self.consumers.get(group_id), self.classic.get(group_id)
+        if newer is not None:
+            yield list_consumer(newer)
+        if classic is not None or (newer is None and self.offsets.of(group_id)):
+            yield list_classic(group_id, classic)
 
     def read_by_groups(self, partition: TopicPartition) -> list[int]:
         """How far each group has read that reads the partition: -1 for one that is subscribed and

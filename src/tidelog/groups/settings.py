@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from tidelog.model.group_settings import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -33,9 +36,26 @@ class GroupSettings:
     offsets_retention_check_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
     group_consumer_migration_policy: str = "bidirectional"
+
+    def session_timeout_ms(self, own: Mapping[str, str]) -> int:
+        """Of the members of a consumer group that has these settings of its own."""
+        if SESSION_TIMEOUT not in own:
+            return self.group_consumer_session_timeout_ms
+        least = max(int(own[SESSION_TIMEOUT]), self.group_consumer_min_session_timeout_ms)
+        return min(least, self.group_consumer_max_session_timeout_ms)
+
+    def heartbeat_interval_ms(self, own: Mapping[str, str]) -> int:
+        if HEARTBEAT_INTERVAL not in own:
+            return self.group_consumer_heartbeat_interval_ms
+        least = max(int(own[HEARTBEAT_INTERVAL]), self.group_consumer_min_heartbeat_interval_ms)
+        return min(least, self.group_consumer_max_heartbeat_interval_ms)
 
     @property
     def may_upgrade(self) -> bool:

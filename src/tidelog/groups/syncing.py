@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup: the life of a member between two joins."""
+"""SyncGroup and LeaveGroup: the life of a member between two joins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import dataclasses
 
 from tidelog.groups.draft import SYNC, Draft
 from tidelog.groups.group import ClassicState, check_step
-from tidelog.groups.members import NO_EPOCH
 from tidelog.groups.rebalance import forget_pending, remove_members
 from tidelog.model.errors import ErrorCode
-from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.leave_group import MemberIdentity
 from tidelog.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -38,8 +36,8 @@ def sync(draft: Draft, ticket: int, request: SyncGroupRequest) -> None:
 
 
 def _sync_refusal(draft: Draft, request: SyncGroupRequest) -> ErrorCode:
-    error = check_generation(
-        draft, request.member_id, request.group_instance_id, request.generation_id
+    error = draft.group.check_generation(
+        request.member_id, request.group_instance_id, request.generation_id
     )
     if error is not ErrorCode.NONE:
         return error
@@ -51,21 +49,6 @@ def _sync_refusal(draft: Draft, request: SyncGroupRequest) -> ErrorCode:
     if draft.state is ClassicState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE
-
-
-def check_generation(
-    draft: Draft, member_id: str, instance_id: str | None, generation: int
-) -> ErrorCode:
-    """A member, and one of the present generation?"""
-    error = draft.check_member(member_id, instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    member = draft.generation.members.get(member_id)
-    if member is None:
-        return ErrorCode.ILLEGAL_GENERATION
-    is_present = generation == draft.generation.generation
-    is_behind = generation == member.epoch_reached and generation != NO_EPOCH
-    return ErrorCode.NONE if is_present or is_behind else ErrorCode.ILLEGAL_GENERATION
 
 
 def _settle(draft: Draft, request: SyncGroupRequest) -> None:
@@ -99,18 +82,6 @@ def sync_time_is_up(draft: Draft) -> None:
     remove_members(draft, list(draft.group.unsynced))
 
 
-def heartbeat(draft: Draft, request: HeartbeatRequest) -> ErrorCode:
-    error = check_generation(
-        draft, request.member_id, request.group_instance_id, request.generation_id
-    )
-    if error is not ErrorCode.NONE:
-        return error
-    draft.heard_of(request.member_id)
-    if draft.state is ClassicState.PREPARING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
-
-
 def leave(draft: Draft, identities: list[MemberIdentity]) -> list[ErrorCode]:
     """What became of each; those who could go have gone together."""
     errors, leaving = [], []
@@ -135,7 +106,8 @@ def _who_leaves(draft: Draft, identity: MemberIdentity) -> tuple[ErrorCode, str]
         return (ErrorCode.NONE, owner) if owner else (ErrorCode.UNKNOWN_MEMBER_ID, "")
     if identity.member_id in draft.group.pending:
         return ErrorCode.NONE, identity.member_id
-    return draft.check_member(identity.member_id, identity.group_instance_id), identity.member_id
+    error = draft.group.check_member(identity.member_id, identity.group_instance_id)
+    return error, identity.member_id
 
 
 def session_is_over(draft: Draft, member_id: str) -> None:

@@ -1,7 +1,8 @@
-"""What groups need to know of the cluster's topics."""
+"""What groups need to know of the cluster: its topics, and the groups' own settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 from uuid import UUID
 
@@ -20,3 +21,6 @@ class Topics(Protocol):
         """How many; `None` for an unknown topic."""
 
     def names(self) -> list[str]: ...
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """The settings that clients gave to this group; `version` need not change with them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -33,26 +33,14 @@ CLASSIC = "classic"
 CONSUMER = "consumer"
 
 
-def list_classic(groups: Iterable[ClassicGroup], with_offsets: Iterable[str]) -> list[ListedGroup]:
-    """Groups, and those of which only offsets are left (or ever were: simple consumers)."""
-    listed = {
-        group.group_id: ListedGroup(
-            group_id=group.group_id,
-            protocol_type=protocol_type(group),
-            group_state=group.state.value,
-            group_type=CLASSIC,
-        )
-        for group in groups
-    }
-    for group_id in with_offsets:
-        if group_id not in listed:
-            listed[group_id] = ListedGroup(
-                group_id=group_id,
-                protocol_type="",
-                group_state=ClassicState.EMPTY.value,
-                group_type=CLASSIC,
-            )
-    return list(listed.values())
+def list_classic(group_id: str, group: ClassicGroup | None) -> ListedGroup:
+    """None is one of which only offsets are left (or ever were: simple consumers)."""
+    return ListedGroup(
+        group_id=group_id,
+        protocol_type="" if group is None else protocol_type(group),
+        group_state=(ClassicState.EMPTY if group is None else group.state).value,
+        group_type=CLASSIC,
+    )
 
 
 def protocol_type(group: ClassicGroup) -> str:
@@ -129,16 +117,13 @@ def recorded_classic(group: ClassicGroup) -> dict[str, Any]:
     }
 
 
-def list_consumers(groups: Iterable[ConsumerGroup]) -> list[ListedGroup]:
-    return [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=CONSUMER,
-            group_state=group.state.value,
-            group_type=CONSUMER,
-        )
-        for group in groups
-    ]
+def list_consumer(group: ConsumerGroup) -> ListedGroup:
+    return ListedGroup(
+        group_id=group.group_id,
+        protocol_type=CONSUMER,
+        group_state=group.state.value,
+        group_type=CONSUMER,
+    )
 
 
 def describe_consumer(

@@ -77,7 +77,7 @@ def _refusal(header: BatchHeader) -> ErrorCode | None:
     if compression > _MAX_COMPRESSION:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if not compression and header.records_count * _SMALLEST_RECORD_BYTES > (
-        header.size - HEADER_BYTES
+        header.batch_length + LENGTH_PREFIX_BYTES - HEADER_BYTES
     ):
         return ErrorCode.INVALID_RECORD
     if attributes & _ODD_ATTRIBUTES:

@@ -59,7 +59,7 @@ class Cleaning:
         self._limit_offset = limit_offset
         self._buffer_bytes = buffer_bytes
         self._epochs = log.epochs.copy()
-        self._now_ms = 0
+        self._now_ms = self._latest_ms = 0
         self._pass: Pass | None = None
         self._swap: Swap | None = None
         self._unfinished: int | None = None
@@ -75,11 +75,15 @@ class Cleaning:
     def records_dropped(self) -> int:
         return self._pass.records_dropped if self._pass else 0
 
-    def step(self, now_ms: int, budget_bytes: int) -> bool:
-        """Work for about so many bytes; whether the pass is over. A full disk ends it."""
+    def step(self, now_ms: int, budget_bytes: int, *, latest_ms: int | None = None) -> bool:
+        """Work for about so many bytes; whether the pass is over. A full disk ends it.
+
+        Where the wall clock is in doubt, `now_ms` is the earliest that it may be, by which ages are
+        judged, and `latest_ms` the latest, from which new delete horizons count."""
         self._now_ms = now_ms
+        self._latest_ms = now_ms if latest_ms is None else latest_ms
         if self._pass is not None:
-            self._pass.now_ms = now_ms
+            self._pass.now_ms, self._pass.latest_ms = now_ms, self._latest_ms
         self.waits_for_flush = False
         spent = 0
         try:
@@ -93,7 +97,7 @@ class Cleaning:
                 else:
                     spent += cost
         except DiskFull as full:
-            self.reports.append(f"compaction is put off: {full}")
+            self.reports.append(f"compaction is postponed: {full}")
             self.abort()
         return self.is_finished
 
@@ -138,6 +142,7 @@ class Cleaning:
             first_dirty=part.first_dirty,
             mapped_to=mapped_to,
             now_ms=self._now_ms,
+            latest_ms=self._latest_ms,
             delete_retention_ms=log.settings.delete_retention_ms,
             keeps_tombstones=Safeguard.TOMBSTONE_RETENTION in log.directory.safeguards,
         )
@@ -157,8 +162,8 @@ class Cleaning:
                         return header.base_offset
                     yield header.size
                     yield from note_keys(latest, batch, header)
-            except DamageFound:
-                pass  # reported when its turn to be rewritten comes
+            except (DamageFound, SegmentGone):
+                pass  # damage is reported when its turn to be rewritten comes
         return part.segments[-1].end_offset
 
     def _clean(self, group: list[Segment], work: Pass) -> Work:
@@ -174,6 +179,9 @@ class Cleaning:
         except DamageFound:
             self._discard()
             yield from self._clean_around_damage(group, work)
+            return
+        except SegmentGone:
+            self._discard()
             return
         new = writer.finish()
         assert new.end_offset == group[-1].end_offset, "compaction has lost offsets"
@@ -208,6 +216,8 @@ class Cleaning:
     def _batches(
         self, segment: Segment, from_offset: int
     ) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Between two of them other work gets its turn, and retention may delete the segment."""
+        self._check_held(segment)
         found: tuple[int, int] | None = (0, segment.base_offset)
         if from_offset > segment.base_offset:
             located = segment.locate(from_offset)
@@ -217,6 +227,11 @@ class Cleaning:
         for header, batch in read_batches(segment, *found, epochs=self._epochs):
             self.bytes_read += header.size
             yield header, batch
+            self._check_held(segment)
+
+    def _check_held(self, segment: Segment) -> None:
+        if not self._log.holds([segment]):
+            raise SegmentGone
 
 
 # --- reading and writing segments -------------------------------------------------------------
@@ -226,6 +241,10 @@ class DamageFound(Exception):
     """A segment is not what it should be, and has a hole now."""
 
 
+class SegmentGone(Exception):
+    """Retention was quicker: the segment's file is closed."""
+
+
 def read_batches(
     segment: Segment, position: int, expected_offset: int, *, epochs: Epochs
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -233,6 +252,9 @@ def read_batches(
     itself; `DamageFound` at the first that is wrong."""
     window = _Window(segment)
     while position < segment.size:
+        if segment.is_beyond(expected_offset):
+            segment.disregard_tail(position)
+            break
         head = window.view(position, HEADER_BYTES)
         header = read_header(head) if len(head) == HEADER_BYTES else None
         if header is not None and is_plausible(header, segment.size - position):

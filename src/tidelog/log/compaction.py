@@ -52,6 +52,9 @@ _DIGEST_BYTES = 16
 ENTRY_BYTES = 176
 """The most that a key costs in memory, measured: digest, offset, the growing dict's share."""
 
+_LATEST_HORIZON = 2**63 - 1
+"""What fits into a batch."""
+
 _UNTOUCHABLE = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
@@ -116,6 +119,8 @@ class Remembering(Protocol):
 class Pass:
     """One pass: what it goes by, and what came of it.
 
+    `now_ms` and `latest_ms`: see `Cleaning.step`.
+
     Tombstones from `first_dirty` up to `mapped_to` are met for the first time. `is_blind` once
     something was met that could not be looked into: below it may lie older records of any key, so
     tombstones stay from there on.
@@ -126,6 +131,7 @@ class Pass:
     first_dirty: int
     mapped_to: int
     now_ms: int
+    latest_ms: int
     delete_retention_ms: int
     keeps_tombstones: bool = True
     is_blind: bool = False
@@ -216,7 +222,7 @@ def _rewritten(
         max_timestamp = base_timestamp + max(span[2] for span in kept)
     if is_marked:
         attributes |= DELETE_HORIZON_BIT
-        base_timestamp = work.now_ms + work.delete_retention_ms
+        base_timestamp = min(work.latest_ms + work.delete_retention_ms, _LATEST_HORIZON)
     shift = 0 if is_dated_by_log else header.base_timestamp - base_timestamp
     records = [body[span[0] : span[1]] for span in kept]
     if shift:

@@ -12,7 +12,7 @@ DamageKind = Literal["quarantined", "cut", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A range of offsets that cannot be served.
+    """A range of offsets that cannot be served; empty for bytes that belong to no record.
 
     `quarantined`: the bytes stay where they are, unread. `cut`: they were an unflushed tail and are
     gone from the log, kept in `evidence` if some of them made sense. `missing`: there are no bytes.
@@ -29,10 +29,15 @@ class Damage:
 
     def __str__(self) -> str:
         kept = f"; the bytes are kept in {self.evidence}" if self.evidence else ""
+        offsets = f"offsets {self.first_offset} to {self.next_offset - 1}"
         return (
-            f"{self.path}: {self.kind} bytes {self.position} to {self.end_position}, offsets "
-            f"{self.first_offset} to {self.next_offset - 1}: {self.reason}{kept}"
+            f"{self.path}: {self.kind} bytes {self.position} to {self.end_position}, "
+            f"{offsets if self.has_offsets else 'no offsets'}: {self.reason}{kept}"
         )
+
+    @property
+    def has_offsets(self) -> bool:
+        return self.next_offset > self.first_offset
 
 
 class Ranges:
@@ -83,6 +88,11 @@ class Holes:
     def first_from(self, position: int) -> Damage | None:
         """The first hole that ends after `position`."""
         return next((hole for hole in self._holes if hole.end_position > position), None)
+
+    def losses(self) -> list[Damage]:
+        """The holes in which offsets were lost. Bytes that nobody wrote there, between two whole
+        batches, are a hole without an offset: they cost nothing."""
+        return [hole for hole in self._holes if hole.has_offsets]
 
     def with_offset(self, offset: int) -> Damage | None:
         found = (hole for hole in self._holes if hole.first_offset <= offset < hole.next_offset)

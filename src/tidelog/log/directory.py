@@ -16,6 +16,7 @@ from tidelog.log.paths import (
     EPOCHS,
     INDEX,
     LOG,
+    ROOM_PROBE,
     SNAPSHOT,
     TEMPORARY_SUFFIX,
     TIME_INDEX,
@@ -31,6 +32,9 @@ from tidelog.model.settings import TopicSettings
 
 SNAPSHOTS_KEPT = 3
 """More than one, in case the newest is damaged or lies beyond a truncation."""
+
+_BEGINNING_BYTES = 32 * 1024
+"""A segment's first block, the mark's three and two checkpoints, with as much to spare."""
 
 
 class PartitionDirectory:
@@ -72,6 +76,18 @@ class PartitionDirectory:
     def sync_entries(self) -> None:
         for directory in self.entries():
             directory.sync()
+
+    def check_room(self) -> None:
+        """`DiskFull` if a log that begins anew would not find room for its small files: asked
+        before the old ones go, since half a new beginning is none. A file is written, and deleted.
+        """
+        path = f"{self.path}/{ROOM_PROBE}"
+        try:
+            file = self.disk.open(path, create=True)
+            file.write(0, (bytes(_BEGINNING_BYTES),))
+            file.close()
+        finally:
+            self.disk.delete(path)
 
     # --- segments -----------------------------------------------------------------------------
 

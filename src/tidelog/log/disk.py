@@ -38,20 +38,28 @@ class Syncable(Protocol):
 
 
 class File(Syncable, Protocol):
-    """An open file. It stays readable after its deletion for as long as somebody holds it."""
+    """An open file. Deleting it, or renaming another over it, closes it for all who have it open,
+    and the disk has its room back: only a `FileSpan` keeps it readable, and `sync` does nothing.
+    Whoever reads a file across several turns of the loop has to notice that it was deleted."""
 
     def size(self) -> int: ...
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes: fewer only at the end of the file."""
 
-    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+    def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         """All of `parts` one after the other, or an error; after an error the bytes from `position`
-        on are undefined and the caller's to overwrite or cut."""
+        on are undefined and the caller's to overwrite or cut. What does not need a sync may be lost
+        with the power, and nobody asks whether it was."""
 
     def truncate(self, size: int) -> None: ...
 
     def close(self) -> None: ...
+
+    def pin(self) -> None:
+        """Keep the file readable, even after its deletion, until `unpin`: once each."""
+
+    def unpin(self) -> None: ...
 
 
 class Disk(Protocol):
@@ -81,11 +89,21 @@ class Disk(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class FileSpan:
-    """A range of a file that travels to a socket without being read here."""
+    """A range of a file that travels to a socket without being read here.
+
+    A response that a consumer is slow to take must not lose its records to retention, so the span
+    pins the file. It is let go with its response: nothing but the response may refer to it.
+    """
 
     file: File
     position: int
     size: int
+
+    def __post_init__(self) -> None:
+        self.file.pin()
+
+    def __del__(self) -> None:
+        self.file.unpin()
 
     def read(self) -> bytes:
         return self.file.read(self.position, self.size)

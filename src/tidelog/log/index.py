@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
+from contextlib import suppress
 from operator import itemgetter
 
-from tidelog.log.disk import Disk, DiskFull, File
+from tidelog.log.disk import Disk, DiskError, DiskFull, File
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
@@ -41,6 +42,8 @@ class SparseIndex:
         self.written = 0
         """Entries in the file."""
         self._pending: list[Entry] = []
+        self._has_stale_tail = False
+        """The file has more entries than `written`, because the disk would not cut it."""
 
     def load(self) -> bool:
         """Take the file as it is; false if it is absent or not a whole number of entries."""
@@ -115,11 +118,19 @@ class SparseIndex:
             return
         self._pending.clear()
         self.written = count
-        self._opened(create=True).truncate(count * self._layout.size)
+        self._has_stale_tail = True
+        with suppress(DiskError):  # a reader can do without; the next write tries again
+            self._drop_stale_tail()
+
+    def _drop_stale_tail(self) -> None:
+        self._opened(create=True).truncate(self.written * self._layout.size)
+        self._has_stale_tail = False
 
     def write_pending(self) -> None:
         """To the operating system; creates the file even if there is nothing to write. The file is
         closed again: it is seldom needed, and open files are few."""
+        if self._has_stale_tail:
+            self._drop_stale_tail()
         if self._is_on_disk and not self._pending:
             return
         file = self._opened(create=True)

@@ -9,11 +9,12 @@ its one write has succeeded. Flushing is somebody else's work: `flush_targets` s
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 
 from tidelog.log import lookup, recovery
 from tidelog.log.admission import check_batches
+from tidelog.log.appended import Appended
 from tidelog.log.beginning import Beginning, split_at
 from tidelog.log.cleaning_plan import DirtyPart, plan_cleaning
 from tidelog.log.damage import Damage
@@ -22,35 +23,25 @@ from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
 from tidelog.log.durability import Durability, FlushTicket
 from tidelog.log.lookup import TimestampedOffset
 from tidelog.log.producers import Producers
-from tidelog.log.replicated import check_replicated
+from tidelog.log.replicated import check_replicated, split_runs
 from tidelog.log.restyle import Styling, styling_of
 from tidelog.log.retention import plan_retention
+from tidelog.log.rolling import roll_after_ms
 from tidelog.log.segment import Segment, check_closed
 from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
 from tidelog.log.state import LogState, restore_producers
 from tidelog.log.swap import Swap
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, LeaderEpoch, Offset
+from tidelog.model.ids import NO_EPOCH, NO_PRODUCER, NO_TIMESTAMP, LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.setting import INT64_MAX
 from tidelog.model.settings import TopicSettings
-from tidelog.wire.batch import BatchHeader, stamp
+from tidelog.wire.batch import BatchHeader, stamp_all
 
 SNAPSHOT_INTERVAL_BYTES = 64 * 1024 * 1024
 """A start after a crash walks over at most about this much log to know the producers again."""
 
-
 __all__ = ["Appended", "FlushTicket", "Log", "TimestampedOffset"]
-
-
-class Appended(NamedTuple):
-    """What became of an append. `error` other than NONE: nothing has changed."""
-
-    error: ErrorCode
-    base_offset: Offset = NO_OFFSET
-    last_offset: Offset = NO_OFFSET
-    log_start_offset: Offset = NO_OFFSET
-    is_duplicate: bool = False
 
 
 class UnderWay(Protocol):
@@ -75,6 +66,7 @@ class Log:
         self._bases = [segment.base_offset for segment in state.segments]
         self._active = state.segments[-1]
         self._is_clean = state.is_clean
+        self.may_lack_records = state.may_lack_records
         self._durability = Durability(directory.mark_file, state.mark, state.flushed_offset)
         self._durability.soil(*state.dirty)
         self._beginning = Beginning(directory, self._durability, start=state.log_start_offset)
@@ -99,12 +91,19 @@ class Log:
         settings: TopicSettings,
         *,
         clean: bool,
+        latest_epoch: LeaderEpoch = NO_EPOCH,
         safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+        refuses_damage: bool = False,
     ) -> Log:
         """The log in `directory`, created if there is none. Without `clean` it is recovered first:
-        what a crash has left beyond the flushed mark is checked, and cut where it is torn."""
+        what a crash has left beyond the flushed mark is checked, and cut where it is torn. No
+        record has a leader epoch above `latest_epoch`, if that is given. `refuses_damage`: see
+        `recovery.load`."""
         home = PartitionDirectory(disk, directory, settings, safeguards=safeguards)
-        return cls(home, recovery.load(home, clean=clean))
+        state = recovery.load(
+            home, clean=clean, latest_epoch=latest_epoch, refuses_damage=refuses_damage
+        )
+        return cls(home, state)
 
     def configure(self, settings: TopicSettings) -> None:
         """New settings, at any time: the next append, roll or check obeys them."""
@@ -115,9 +114,7 @@ class Log:
         """Records get the time of their append, which their producer is told."""
         ahead_ms = settings.message_timestamp_after_max_ms
         self._ahead_ms = INT64_MAX if self.dates_appends else ahead_ms
-        self._segment_ms = settings.segment_ms
-        if settings.is_compacted:
-            self._segment_ms = min(settings.segment_ms, settings.max_compaction_lag_ms)
+        self._segment_ms = roll_after_ms(settings, self.directory.path, self._active.base_offset)
 
     @property
     def log_end_offset(self) -> Offset:
@@ -125,8 +122,7 @@ class Log:
 
     @property
     def has_new_files(self) -> bool:
-        """Files were closed or created that are not synced yet, or the log's start waits to be
-        durable: worth a flush under any policy."""
+        """Files wait to be synced, or the log's start to be durable: worth a flush in any case."""
         return self._durability.has_new_files
 
     @property
@@ -140,22 +136,30 @@ class Log:
         return self._durability.flushed_offset
 
     @property
-    def has_overtaken_mark(self) -> bool:
+    def has_mark_to_sync(self) -> bool:
         """A flush is wanted for the sake of the mark alone."""
-        return self._durability.has_overtaken_mark
+        return self._durability.has_mark_to_sync
 
     # --- appending ----------------------------------------------------------------------------
 
-    def append(self, records: memoryview, *, leader_epoch: LeaderEpoch, now_ms: int) -> Appended:
+    def append(
+        self,
+        records: memoryview,
+        *,
+        leader_epoch: LeaderEpoch,
+        now_ms: int,
+        awaits_repair: bool = False,
+    ) -> Appended:
         """Append the whole batches in `records`, one produce request's, after stamping offset and
-        epoch into them. All or nothing, also when the disk is full (`DiskFull`)."""
+        epoch into them. All or nothing, also when the disk is full (`DiskFull`). `awaits_repair`:
+        others may have what damage hides here."""
         headers = check_batches(records, self.settings, latest_ms=now_ms + self._ahead_ms)
         if isinstance(headers, ErrorCode):
             return Appended(headers)
         if leader_epoch < self.epochs.latest:
             return Appended(ErrorCode.FENCED_LEADER_EPOCH)
-        if self._checks_producers:
-            verdict = self.producers.judge(headers, now_ms)
+        if self._checks_producers and (len(headers) > 1 or headers[0].producer_id != NO_PRODUCER):
+            verdict = self.producers.judge(headers, now_ms, awaits_repair=awaits_repair)
             if isinstance(verdict, ErrorCode):
                 return Appended(verdict)
             if verdict is not None:
@@ -163,17 +167,18 @@ class Log:
                 return Appended(ErrorCode.NONE, first, last, self.log_start_offset, True)
         if self._styling is not None:
             restyled = self._styling.apply(records, headers, now_ms)
-            if isinstance(restyled, ErrorCode):
-                return Appended(restyled)
+            if isinstance(restyled, Appended):
+                return restyled
             records, headers = restyled
         self._roll_if_due(records, headers, now_ms)
         base_offset = self._active.end_offset
-        self._stamp(records, headers, leader_epoch)
+        stamp_all(records, headers, Offset(base_offset), leader_epoch)
         self._active.append(records, headers, base_offset)
         self.epochs.note(leader_epoch, base_offset)
         offset = base_offset
         for header in headers:
-            self.producers.note(header, offset, now_ms)
+            if header.producer_id != NO_PRODUCER:
+                self.producers.note(header, offset, now_ms)
             offset += header.last_offset_delta + 1
         self._bytes_since_snapshot += len(records)
         self._is_clean = False
@@ -191,7 +196,8 @@ class Log:
         )
         if isinstance(checked, ErrorCode):
             return Appended(checked)
-        for run, headers in self._runs(*checked):
+        limit = self.settings.segment_bytes
+        for run, headers in split_runs(*checked, lambda: limit - self._active.size, limit=limit):
             self._roll_if_due(run, headers, now_ms)
             self._active.append(run, headers, headers[0].base_offset)
             self._is_clean = False
@@ -202,38 +208,13 @@ class Log:
         last = Offset(self._active.end_offset - 1)
         return Appended(ErrorCode.NONE, Offset(due), last, self.log_start_offset)
 
-    def _runs(
-        self, records: memoryview, headers: list[BatchHeader]
-    ) -> Iterator[tuple[memoryview, list[BatchHeader]]]:
-        """As much at a time as goes into one segment, so that segments end where the leader's do
-        if that decides by size as well."""
-        position = taken = first = 0
-        room = self.settings.segment_bytes - self._active.size
-        for number, header in enumerate(headers):
-            if taken and taken + header.size > room:
-                yield records[position : position + taken], headers[first:number]
-                position, taken, first = position + taken, 0, number
-                room = self.settings.segment_bytes - self._active.size
-            if not taken and header.size > room:
-                room = self.settings.segment_bytes
-            taken += header.size
-        yield records[position:], headers[first:]
-
-    def _stamp(
-        self, records: memoryview, headers: list[BatchHeader], leader_epoch: LeaderEpoch
-    ) -> None:
-        offset, position = self._active.end_offset, 0
-        for header in headers:
-            stamp(records[position:], Offset(offset), leader_epoch)
-            position += header.size
-            offset += header.last_offset_delta + 1
-
     def _roll_if_due(self, records: memoryview, headers: list[BatchHeader], now_ms: int) -> None:
         active = self._active
         if active.size == 0:
             self._segment_created_ms = now_ms
             return
-        active.indexes.load()
+        if not active.indexes.is_loaded:
+            active.indexes.load()
         since = active.indexes.first_timestamp
         if len(headers) == 1:
             timestamp, count = headers[0].max_timestamp, headers[0].records_count
@@ -267,6 +248,7 @@ class Log:
         self._segments.append(new)
         self._bases.append(end)
         self._active = new
+        self._segment_ms = roll_after_ms(self.settings, self.directory.path, end)
         self._bytes_since_snapshot = 0
         self._is_clean = False
         self._durability.soil(old.file, *old.indexes.files(), snapshot, *self.directory.entries())
@@ -342,6 +324,10 @@ class Log:
     def flushed(self, ticket: FlushTicket) -> None:
         """All targets of the ticket have been synced."""
         self._durability.done(ticket)
+        if not self._durability.note_flushed():
+            with suppress(DiskError):  # as for the note: whoever writes next will meet it
+                self._write_epochs()
+                self._write_mark()
         if self._beginning.is_moving:
             self.follow_start()
 
@@ -363,9 +349,17 @@ class Log:
         except DiskFull:
             pass
 
-    def checkpoint(self) -> None:
+    def _write_epochs(self) -> None:
+        """A mark has their checksum: without the file that goes with it they are made anew. To the
+        operating system only; the next checkpoint has it synced."""
+        if self.epochs.is_changed:
+            self.directory.save_epochs()
+            self.epochs.is_changed = True
+
+    def checkpoint(self) -> bool:
         """Write down, lazily, what makes the next start quick. Nobody waits for it, so a full disk
-        is no error here: it may work the next time."""
+        is no error here. True: come again in a second, also if nothing else happens."""
+        self._durability.age_mark(self.log_end_offset)
         try:
             self._active.indexes.write()
             if self.epochs.is_changed:
@@ -378,6 +372,7 @@ class Log:
         self._write_mark()
         if self._beginning.is_moving:
             self.follow_start()
+        return self._durability.has_waiting_mark(self.log_end_offset)
 
     def close_cleanly(self) -> None:
         """Sync the log and say so, so that the next `open(clean=True)` need not look at it. The
@@ -385,28 +380,30 @@ class Log:
         power fails after the stop, and they can be rebuilt."""
         if self._is_clean:
             return
-        active = self._active
-        active.indexes.load()
-        active.indexes.write()
+        self._active.indexes.load()
+        self._active.indexes.write()
         self.directory.save_producers(self.producers, self.log_end_offset)
         if self.epochs.is_changed:
             self.directory.save_epochs()
-        self._durability.settle(active, self.epochs, start=self._beginning.wanted)
+        self._durability.settle(self._active, self.epochs, start=self._beginning.wanted)
         self.log_start_offset = Offset(self._beginning.reached())
         self._is_clean = True
 
     # --- truncating ---------------------------------------------------------------------------
 
     def truncate_to(self, offset: Offset) -> None:
-        """Cut the log so that it ends at `offset`, or before the batch that holds it. Durable when
-        it returns, and in an order that a crash can't spoil."""
-        assert offset >= self._beginning.wanted, "a truncation below the log's start"
-        if offset < self._bases[0]:  # where segments are missing from the disk
-            self.start_at(Offset(self._beginning.wanted))
+        """Cut the log so that it ends at `offset`, or before the batch that holds it; below its
+        start (durable or not yet), it begins anew there. Durable when it returns, and in an order
+        that a crash can't spoil. `DiskFull`: nothing has changed."""
+        start = self._beginning.wanted
+        if offset < max(start, self._bases[0]):  # below the first base: segments are missing
+            self.start_at(Offset(min(offset, start)))
         elif offset < self.log_end_offset:
-            self._cut_to(offset)
-            if self.log_end_offset < self._beginning.wanted:  # which lay within that batch
-                self.start_at(Offset(self._beginning.wanted))
+            segment = self._segments[bisect_right(self._bases, offset) - 1]
+            if segment.cut_point(offset)[1] < start:  # the batch holds the log's start, too
+                self.start_at(Offset(start))
+            else:
+                self._cut_to(offset)
 
     def _cut_to(self, offset: int) -> None:
         if self.cleaning is not None:
@@ -438,7 +435,8 @@ class Log:
     def start_at(self, offset: Offset) -> None:
         """Forget every record and begin anew at `offset`: a follower whose leader begins later than
         it ends. Durable when it returns; a crash meanwhile leaves the first of the old records, or
-        an empty log."""
+        an empty log. `DiskFull` if there is no room for the new files: nothing has changed."""
+        self.directory.check_room()
         self._cut_to(self._bases[0])
         self.epochs.cut(0)  # also those of segments that are missing
         self.directory.delete_snapshots(lambda at: True)
@@ -460,15 +458,12 @@ class Log:
 
     def first_damaged_offset(self) -> Offset | None:
         """Where the log first can't be read, as far as that is known."""
-        end = self.log_start_offset
-        for segment in self._segments:
-            if segment.base_offset > end:
-                return end
-            hole = segment.holes.first_from(-1) if segment.holes else None
-            if hole is not None and hole.next_offset > self.log_start_offset:
-                return Offset(max(hole.first_offset, self.log_start_offset))
-            end = Offset(max(end, segment.end_offset))
-        return None
+        first = next((first for first, _ in self.lost_ranges()), None)
+        return None if first is None else Offset(max(first, self.log_start_offset))
+
+    def lost_ranges(self) -> list[tuple[int, int]]:
+        """All that can't be read, as far as that is known: see `lookup.lost_ranges`."""
+        return lookup.lost_ranges(self._segments, self.log_start_offset)
 
     # --- cleaning -----------------------------------------------------------------------------
 
@@ -548,6 +543,9 @@ class Log:
         at = bisect_left(self._bases, segments[0].base_offset)
         return self._segments[at : at + len(segments)] == segments
 
+    def closed_segments(self) -> list[Segment]:
+        return self._segments[:-1]
+
     def swap(self, old: list[Segment], new: Segment) -> Swap:
         """For `cleaner`: how `new` will take the place of `old`."""
         return Swap(self, self.directory, self._durability, old=old, new=new)
@@ -563,8 +561,9 @@ class Log:
         """All below `offset` has been compacted. Were this forgotten, it would be done again."""
         self.cleaned_offset = offset
         try:
-            file = self.directory.save_cleaned_offset(offset)
-            self._durability.soil(file, *self.directory.entries())
+            self._durability.soil(
+                self.directory.save_cleaned_offset(offset), *self.directory.entries()
+            )
         except DiskFull:
             pass
 

@@ -1,5 +1,5 @@
-"""Offsets by timestamp: the index leads to the batch, and only that batch is opened. And where the
-next record lies, in a log that was compacted."""
+"""Offsets by timestamp: the index leads to the batch, and only that batch is opened. Where the next
+record lies in a log that was compacted, and which offsets can't be read in one that is damaged."""
 
 from __future__ import annotations
 
@@ -115,3 +115,26 @@ def _records_from(batch: memoryview, header: BatchHeader, timestamp_ms: int) -> 
     except DecodeError:
         return []
     return [record for record in records if record.timestamp >= timestamp_ms]
+
+
+def lost_ranges(segments: Sequence[Segment], log_start_offset: int) -> list[tuple[int, int]]:
+    """The offsets that can't be read, ascending, each range with the offset behind it: damage in a
+    segment's file, and what no file holds any more. Ranges that touch are one. The first may begin
+    below the log's start: it is damage that reaches across it."""
+    found: list[tuple[int, int]] = []
+    end = log_start_offset
+    for segment in segments:
+        if segment.base_offset > end:
+            _add_range(found, end, segment.base_offset)
+        for hole in segment.holes.losses() if segment.holes else ():
+            if hole.next_offset > log_start_offset:
+                _add_range(found, hole.first_offset, hole.next_offset)
+        end = max(end, segment.end_offset)
+    return found
+
+
+def _add_range(found: list[tuple[int, int]], first: int, behind: int) -> None:
+    if found and first <= found[-1][1]:
+        before = found.pop()
+        first, behind = before[0], max(before[1], behind)
+    found.append((first, behind))

@@ -3,6 +3,11 @@
 Below the mark an unreadable batch is damage; above it, what a crash leaves. So the mark itself must
 survive a crash while it is being written: it has two slots, written in turn, and the second is not
 touched before the first is known to be durable (`is_settled`).
+
+A mark that is synced with every flush would double the syncs of the hot path. So there is a third
+place in the file, the *note*: written after every flush and never synced for its own sake. It is in
+the page cache, which outlives a killed process; so after `kill -9` the flushed offset is known
+exactly. After a power failure the note may be gone or stale, and then the mark decides.
 """
 
 from __future__ import annotations
@@ -24,6 +29,11 @@ _FIELDS = struct.Struct(">4sBBqqqqqIii")
 _CRC = struct.Struct(">I")
 _ENCODED_BYTES = _FIELDS.size + _CRC.size
 
+_NOTE_AT = 2 * _SLOT_BYTES
+_NOTE_FIELDS = struct.Struct(">4sqq")
+_NOTE_MAGIC = b"TDLN"
+_NOTE_BYTES = _NOTE_FIELDS.size + _CRC.size
+
 
 class Mark(NamedTuple):
     """`flushed_offset` begins at `position` of the segment `segment_base`.
@@ -43,6 +53,13 @@ class Mark(NamedTuple):
     is_clean: bool = False
 
 
+class Note(NamedTuple):
+    """How far the log was flushed since the mark with this sequence number was written."""
+
+    sequence: int
+    flushed_offset: int
+
+
 class MarkFile:
     """The file `flushed` of one partition."""
 
@@ -54,6 +71,8 @@ class MarkFile:
         """There was a mark, and it can't be read any more."""
         self.sure_start = 0
         """The log start in both slots: one that is lost with the power leaves at least this."""
+        self.note: Note | None = None
+        """As it was loaded, if it says more than the mark."""
         self._disk = disk
         self._file: File | None = None
 
@@ -64,13 +83,24 @@ class MarkFile:
             return None
         self.is_settled = False
         data = self._file.read(0, _SLOT_BYTES + _ENCODED_BYTES)
-        slots = [data[:_ENCODED_BYTES], data[_SLOT_BYTES:]]
-        marks = [mark for mark in map(_decoded, slots) if mark is not None]
+        slots = _slots(data)
+        marks = marks_in(data)
         # A first mark may be torn by a crash like any write: then the other slot is still blank.
         self.is_damaged = not marks and all(slot.strip(b"\0") for slot in slots)
         if len(marks) == len(slots):
             self.sure_start = min(mark.log_start_offset for mark in marks)
-        return max(marks, default=None)
+        newest = max(marks, default=None)
+        self._load_note(newest)
+        return newest
+
+    def _load_note(self, mark: Mark | None) -> None:
+        """A note of before the mark was overtaken by it: by a truncation, for instance."""
+        assert self._file is not None
+        note = _decoded_note(self._file.read(_NOTE_AT, _NOTE_BYTES))
+        if note is None or (mark is not None and note.sequence < mark.sequence):
+            return
+        if mark is None or note.flushed_offset > mark.flushed_offset:
+            self.note = note
 
     def create(self) -> None:
         """An empty file, so that its name becomes durable together with the log's."""
@@ -85,6 +115,13 @@ class MarkFile:
         self._file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
         self.is_settled = False
 
+    def write_note(self, note: Note) -> None:
+        """To the operating system, and no further: not even when the file's descriptor is wanted
+        for another, which would be a sync in the midst of a step."""
+        assert self._file is not None, "a note extends a mark"
+        fields = _NOTE_FIELDS.pack(_NOTE_MAGIC, *note)
+        self._file.write(_NOTE_AT, (fields + _CRC.pack(crc32c(fields)),), needs_sync=False)
+
     def file(self) -> File:
         """The file that was written: what to sync for `is_settled` to become true."""
         assert self._file is not None, "no mark was written"
@@ -95,6 +132,15 @@ class MarkFile:
         if not self.is_settled:
             self.file().sync()
             self.is_settled = True
+
+
+def _slots(data: bytes) -> list[bytes]:
+    return [data[:_ENCODED_BYTES], data[_SLOT_BYTES : _SLOT_BYTES + _ENCODED_BYTES]]
+
+
+def marks_in(data: bytes) -> list[Mark]:
+    """The readable ones in the file's first bytes."""
+    return [mark for mark in map(_decoded, _slots(data)) if mark is not None]
 
 
 def _encoded(mark: Mark) -> bytes:
@@ -112,6 +158,14 @@ def _encoded(mark: Mark) -> bytes:
         mark.time_index_entries,
     )
     return fields + _CRC.pack(crc32c(fields))
+
+
+def _decoded_note(data: bytes) -> Note | None:
+    if len(data) != _NOTE_BYTES:
+        return None
+    fields, (crc,) = data[: _NOTE_FIELDS.size], _CRC.unpack_from(data, _NOTE_FIELDS.size)
+    magic, *numbers = _NOTE_FIELDS.unpack(fields)
+    return Note._make(numbers) if magic == _NOTE_MAGIC and crc == crc32c(fields) else None
 
 
 def _decoded(slot: bytes) -> Mark | None:

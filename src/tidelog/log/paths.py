@@ -10,14 +10,16 @@ INDEX = "index"
 TIME_INDEX = "timeindex"
 SNAPSHOT = "snapshot"
 TORN = "torn"
+SWAP = "swap"
 EPOCHS = "leader-epoch-checkpoint"
 FLUSHED = "flushed"
 CLEANED = "cleaned"
+ROOM_PROBE = "room-probe"
 CLEANED_SUFFIX = ".cleaned"
 TEMPORARY_SUFFIX = ".tmp"
 
 _NAMED_BY_OFFSET = re.compile(r"(\d{20})\.([a-z]+)")
-_SWAP = re.compile(r"(\d{20})-(\d{20})\.swap")
+_SWAP = re.compile(rf"(\d{{20}})-(\d{{20}})\.{SWAP}")
 
 
 def offset_path(directory: str, offset: int, kind: str) -> str:
@@ -33,7 +35,7 @@ def offsets_of(names: list[str], kind: str) -> list[int]:
 
 def swap_path(directory: str, base_offset: int, end_offset: int) -> str:
     """A finished segment that is to take the place of all between the two offsets."""
-    return f"{directory}/{base_offset:020d}-{end_offset:020d}.swap"
+    return f"{directory}/{base_offset:020d}-{end_offset:020d}.{SWAP}"
 
 
 def swaps_of(names: list[str]) -> list[tuple[int, int]]:

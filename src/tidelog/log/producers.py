@@ -14,12 +14,20 @@ again. Out of order is a hard word: librdkafka begins a new epoch, and what it h
 was not told of is there twice. Here the refused batch is `owed`: until it comes, what follows it is
 refused with the same error, which clients answer by sending all of them again, in order. In memory
 alone, and for a while: what was under way when the node ended is sent anew.
+
+Batches may also have been lost to damage (`lost_sight`): of whom, nobody knows. A batch that lies
+between two that are known was there. It is not out of order, it can't be read, and it is refused
+with KAFKA_STORAGE_ERROR, which clients answer by sending it again. Whoever was known before may
+have gone on in the damage, and others may have begun there: what comes of them behind all that is
+known may be new, or sent again. While other replicas may have what was lost, it is refused like
+that, too: to take it could have it there twice once the damage is repaired. Else it is taken.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -32,13 +40,14 @@ from tidelog.wire.batch import BatchHeader
 _SEQUENCE_MASK = 0x7FFFFFFF
 
 _HEAD = struct.Struct(">4sBqi")
-_PRODUCER = struct.Struct(">qhbq")
-_PRODUCER_BEFORE = struct.Struct(">qhb")
-"""Of version 1, which knew no timestamps."""
+_KNOWS_DAMAGE = 3
+_HAS_GAPS = struct.Struct(">?")
+_PRODUCERS = {1: struct.Struct(">qhb"), 2: struct.Struct(">qhbq"), 3: struct.Struct(">qhbq?")}
+"""By version: 1 knew no timestamps, 2 nothing of damage."""
 _BATCH = struct.Struct(">iiqi")
 _CRC = struct.Struct(">I")
 _MAGIC = b"TDLP"
-_VERSION = 2
+_VERSION = 3
 
 _OWED_MS = 30_000
 """After that nothing can be under way that was sent before its producer knew of the refusal."""
@@ -94,6 +103,9 @@ class Producers:
     def __init__(self, *, limit: int = MAX_PRODUCERS_PER_PARTITION) -> None:
         self._producers: dict[int, Producer] = {}
         self._owed: dict[int, Owed] = {}
+        self._unsure: dict[int, None] = {}
+        """Producers of which later batches may have been lost."""
+        self._has_gaps = False
         self._limit = limit
 
     def __len__(self) -> int:
@@ -123,7 +135,7 @@ class Producers:
         ]
 
     def judge(
-        self, headers: Sequence[BatchHeader], now_ms: int
+        self, headers: Sequence[BatchHeader], now_ms: int, *, awaits_repair: bool = False
     ) -> ErrorCode | tuple[int, int] | None:
         """May these batches, one request's, be appended? None: yes. Two offsets: they are there
         already, from the first to the second. An error: no.
@@ -134,18 +146,18 @@ class Producers:
         """
         if len(headers) == 1:
             producer = self._producers.get(headers[0].producer_id)
-            return self._judge_one(headers[0], producer, now_ms)
-        return self._judge_several(headers, now_ms)
+            return self._judge_one(headers[0], producer, now_ms, awaits_repair)
+        return self._judge_several(headers, now_ms, awaits_repair)
 
     def _judge_several(
-        self, headers: Sequence[BatchHeader], now_ms: int
+        self, headers: Sequence[BatchHeader], now_ms: int, awaits_repair: bool
     ) -> ErrorCode | tuple[int, int] | None:
         seen = dict[int, Producer]()
         repeats: list[tuple[int, int]] = []
         for number, header in enumerate(headers):
             pid = header.producer_id
             producer = seen.get(pid) or self._producers.get(pid)
-            verdict = self._judge_one(header, producer, now_ms)
+            verdict = self._judge_one(header, producer, now_ms, awaits_repair)
             if isinstance(verdict, ErrorCode):
                 return verdict
             if verdict is not None:
@@ -158,29 +170,53 @@ class Producers:
         return (repeats[0][0], repeats[-1][1]) if repeats else None
 
     def _judge_one(
-        self, header: BatchHeader, producer: Producer | None, now_ms: int
+        self, header: BatchHeader, producer: Producer | None, now_ms: int, awaits_repair: bool
     ) -> ErrorCode | tuple[int, int] | None:
         if header.producer_id == NO_PRODUCER:
             return None
         if producer is None:
+            if awaits_repair and self._has_gaps:
+                return ErrorCode.KAFKA_STORAGE_ERROR
             return self._owed_before(header, now_ms) if self._owed else None
         if header.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        if _is_next(producer, header):
+        is_in_doubt = awaits_repair and header.producer_id in self._unsure
+        if not is_in_doubt and _is_next(producer, header):
             return None
         first, last = header.base_sequence, header.last_sequence
         for batch in producer.batches if header.producer_epoch == producer.epoch else ():
             if batch.first_sequence == first and batch.last_sequence == last:
                 return batch.base_offset, batch.last_offset
-        return self._owed_before(header, now_ms) or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        owed_error = self._owed_before(header, now_ms)
+        if owed_error is not None:
+            return owed_error
+        if is_in_doubt or self._lies_in_gap(producer, header):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if header.producer_id in self._unsure and _is_later(producer, header):
+            return None
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _lies_in_gap(self, producer: Producer, header: BatchHeader) -> bool:
+        """It was appended and lost to damage: it fits between two remembered batches that do not
+        follow on each other, or, if damage hid the producer's beginning, before the first."""
+        if header.producer_epoch != producer.epoch:
+            return False
+        known = producer.batches
+        if any(
+            _is_before(one.last_sequence, header.base_sequence)
+            and _is_before(header.last_sequence, following.first_sequence)
+            for one, following in pairwise(known)
+        ):
+            return True
+        is_whole = not self._has_gaps or len(known) == BATCHES_REMEMBERED
+        return not is_whole and _is_before(header.last_sequence, known[0].first_sequence)
 
     def _owed_before(self, header: BatchHeader, now_ms: int) -> ErrorCode | None:
         """Why another batch of this producer, which is to come before this one, was refused."""
         owed = self._owed.get(header.producer_id)
         if owed is None or owed.epoch != header.producer_epoch:
             return None
-        distance = (header.base_sequence - owed.first_sequence) & _SEQUENCE_MASK
-        is_after = 0 < distance <= _SEQUENCE_MASK // 2
+        is_after = _is_before(owed.first_sequence, header.base_sequence)
         return owed.error if is_after and 0 <= now_ms - owed.since_ms < _OWED_MS else None
 
     def owe(self, header: BatchHeader, now_ms: int, error: ErrorCode) -> None:
@@ -201,6 +237,11 @@ class Producers:
                 first = producer.batches[0].first_sequence
                 self._note_owed(pid, Owed(producer.epoch, first, producer.heard_ms, error))
 
+    def lost_sight(self) -> None:
+        """Here in the log batches can't be read: of whom, nobody knows."""
+        self._unsure = dict.fromkeys(self._producers)
+        self._has_gaps = True
+
     def _note_owed(self, pid: int, owed: Owed) -> None:
         self._owed.pop(pid, None)
         self._owed[pid] = owed
@@ -214,6 +255,8 @@ class Producers:
             return
         if self._owed:
             self._owed.pop(pid, None)
+        if self._unsure:
+            self._unsure.pop(pid, None)
         producers = self._producers
         producers[pid] = _following(producers.pop(pid, None), header, base_offset, now_ms)
         if len(producers) > self._limit:
@@ -232,18 +275,23 @@ class Producers:
                 break
         for pid in expired:
             del self._producers[pid]
+            self._unsure.pop(pid, None)
         return len(expired)
 
     def clear(self) -> None:
         self._producers.clear()
         self._owed.clear()
+        self._unsure.clear()
+        self._has_gaps = False
 
     def encode(self, offset: int) -> bytes:
         """The snapshot of the state at `offset`."""
         parts = [_HEAD.pack(_MAGIC, _VERSION, offset, len(self._producers))]
+        parts.append(_HAS_GAPS.pack(self._has_gaps))
+        pack = _PRODUCERS[_VERSION].pack
         for pid, producer in self._producers.items():
-            count = len(producer.batches)
-            parts.append(_PRODUCER.pack(pid, producer.epoch, count, producer.last_timestamp))
+            count, is_unsure = len(producer.batches), pid in self._unsure
+            parts.append(pack(pid, producer.epoch, count, producer.last_timestamp, is_unsure))
             parts.extend(_BATCH.pack(*batch) for batch in producer.batches)
         body = b"".join(parts)
         return body + _CRC.pack(crc32c(body))
@@ -256,18 +304,35 @@ class Producers:
         magic, version, at, count = _HEAD.unpack_from(body)
         if (magic, at) != (_MAGIC, offset) or not 1 <= version <= _VERSION:
             return False
-        layout = _PRODUCER if version == _VERSION else _PRODUCER_BEFORE
+        layout = _PRODUCERS[version]
         producers: dict[int, Producer] = {}
-        position = _HEAD.size
+        unsure: dict[int, None] = {}
+        position, has_gaps = _HEAD.size, False
+        if version >= _KNOWS_DAMAGE:
+            (has_gaps,) = _HAS_GAPS.unpack_from(body, position)
+            position += _HAS_GAPS.size
         for _ in range(count):
-            pid, epoch, batches, *timestamp = layout.unpack_from(body, position)
+            pid, epoch, batches, *more = layout.unpack_from(body, position)
             position += layout.size
+            if version >= _KNOWS_DAMAGE and more[1]:
+                unsure[pid] = None
             end = position + batches * _BATCH.size
             remembered = map(Remembered._make, _BATCH.iter_unpack(body[position:end]))
-            producers[pid] = Producer(epoch, tuple(remembered), *timestamp)
+            producers[pid] = Producer(epoch, tuple(remembered), *more[:1])
             position = end
-        self._producers = producers
+        self._producers, self._unsure, self._has_gaps = producers, unsure, has_gaps
         return True
+
+
+def _is_later(producer: Producer, header: BatchHeader) -> bool:
+    """It is of the same epoch, and behind all that is known of it."""
+    is_behind = _is_before(producer.batches[-1].last_sequence, header.base_sequence)
+    return header.producer_epoch == producer.epoch and is_behind
+
+
+def _is_before(sequence: int, other: int) -> bool:
+    """Sequences are counted modulo 2³¹: the nearer way is the one that is meant."""
+    return 0 < (other - sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK // 2
 
 
 def _is_next(producer: Producer, header: BatchHeader) -> bool:

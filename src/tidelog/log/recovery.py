@@ -3,13 +3,18 @@
 - Below the mark everything was synced. It is not scanned (only each segment's end is found); what
   turns out to be unreadable there is damage: kept, reported, stepped over, never cut. The log never
   ends below the mark, so that no acknowledged offset is given out twice.
-- Above the mark anything may be lost, torn or out of order. It is scanned batch by batch; the first
-  that is unreadable or out of place ends the log, and all from there on is cut. If whole batches
-  lie beyond the cut, the bytes are kept aside in a `.torn` file first: they are evidence.
+- Above the mark everything is read, batch by batch (`tail.py`). Up to the flushed offset, which the
+  note beside the mark tells after a killed process, damage is kept like any other. Beyond it
+  anything may be lost, torn or out of order: the first batch that is unreadable or out of place
+  ends the log, and all from there on is cut. If whole batches lie beyond the cut, the bytes are
+  kept aside in a `.torn` file first, as evidence; and since it is not certain that they were never
+  acknowledged, the log says that it may lack records (`LogState.may_lack_records`).
 - The cut is made in an order that a second crash can't spoil: later segments go first and the
   directory is synced, then the file is cut, then the mark is moved. What remains is synced.
 - Indexes, producers and epochs are functions of the log: taken from their files as far as those can
   be trusted, and redone from batch headers from there on.
+- A log that is of no use with damage in it, as the metadata log of a node that is alone, is read
+  whole before anything is changed, and refused if flushed records are lost (`refuses_damage`).
 """
 
 from __future__ import annotations
@@ -26,19 +31,36 @@ from tidelog.log.segment import Segment
 from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
 from tidelog.log.state import LogState, create, load_clean, rebuild_epochs, restore_producers
 from tidelog.log.swap import finish_interrupted
+from tidelog.log.tail import MAX_OFFSET, TailScan, latest_possible
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch
 from tidelog.model.safeguards import Safeguard
 from tidelog.wire.batch import MAGIC
 
 _COPY_BYTES = 1024 * 1024
-MAX_OFFSET = 2**63 - 1
 
 
-def load(home: PartitionDirectory, *, clean: bool) -> LogState:
-    """The state of the log in `home`, which is created if there is none."""
+class FlushedRecordsDamaged(Exception):
+    """Flushed records can't be read, and the log is of no use without them. Nothing was changed."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"damaged at offset {offset}")
+
+
+def load(
+    home: PartitionDirectory,
+    *,
+    clean: bool,
+    latest_epoch: LeaderEpoch = NO_EPOCH,
+    refuses_damage: bool = False,
+) -> LogState:
+    """The state of the log in `home`, which is created if there is none. `latest_epoch`: no record
+    can have a later leader epoch, as far as the caller knows. `refuses_damage`: a recovery reads
+    the whole log, and raises `FlushedRecordsDamaged` before it changes one that has lost records.
+    """
     finish_interrupted(home)
     bases = home.segment_bases()
     mark = home.mark_file.load()
-    if not bases and mark is None:
+    if not bases and mark is None and home.mark_file.note is None:
         return create(home)
     if mark is not None and mark.log_start_offset > home.mark_file.sure_start:
         home.mark_file.settle()  # it may be in the cache only, and readers will be told
@@ -48,7 +70,8 @@ def load(home: PartitionDirectory, *, clean: bool) -> LogState:
     if clean and mark is not None and mark.is_clean:
         state = load_clean(home, bases, mark)
     if state is None:
-        state = _Recovery(home, bases, mark).run()
+        recovery = _Recovery(home, bases, mark, latest_epoch, refuses_damage=refuses_damage)
+        state = recovery.run()
     state.doomed = doomed
     home.epochs.begin_at(min(state.segments[0].base_offset, state.log_start_offset))
     home.epochs.cut(state.segments[-1].end_offset)
@@ -61,29 +84,55 @@ def _below_start(bases: list[int], mark: Mark | None) -> list[int]:
     return [base for base, following in pairwise(bases) if following <= start]
 
 
+def _at_beginning(mark: Mark, base: int) -> Mark:
+    """The mark as if nothing were flushed: all is read, and nothing is taken on trust."""
+    return Mark(mark.sequence, base, base, 0, mark.log_start_offset, 0)
+
+
 class _Recovery:
     """One recovery, start to end. `due` is the offset that must come next."""
 
-    def __init__(self, home: PartitionDirectory, bases: list[int], mark: Mark | None) -> None:
+    def __init__(
+        self,
+        home: PartitionDirectory,
+        bases: list[int],
+        mark: Mark | None,
+        latest_epoch: LeaderEpoch,
+        *,
+        refuses_damage: bool,
+    ) -> None:
         self.home = home
         self.bases = bases
         self.old_mark = mark
         if mark is None or Safeguard.QUARANTINE_DAMAGE not in home.safeguards:
             mark = self._presumed_mark()
         self.mark = mark
+        self.refuses_damage = refuses_damage
+        self.flushed_offset = self._known_flushed_offset()
+        if refuses_damage and bases:
+            self.mark = _at_beginning(mark, bases[0])
+        self.tail = TailScan(
+            home.epochs,
+            flushed_offset=self.flushed_offset,
+            latest_epoch=latest_possible(latest_epoch),
+            checks_crc=Safeguard.TORN_TAIL_CUT in home.safeguards,
+        )
         self.due = min(mark.log_start_offset, bases[0]) if bases else mark.log_start_offset
         self.kept: list[Segment] = []
         self.dropped: list[int] = []
         self.cut: tuple[Segment, int] | None = None
         self.has_changed = self.old_mark is None
+        self.may_lack_records = False
 
     def run(self) -> LogState:
         is_known = self._load_epochs()
         self._take_segments()
+        if self.refuses_damage:
+            self._refuse_damage()
         if self.cut is not None or self.dropped:
             self._cut()
-        if self.due < self.mark.flushed_offset or not self.kept:
-            self._start_over_at_mark()
+        if self.due < self.flushed_offset or not self.kept or self._ends_in_a_hole():
+            self._start_over_where_flushed()
         self._resume_indexes()
         if not is_known:
             rebuild_epochs(self.home, self.kept)
@@ -99,15 +148,23 @@ class _Recovery:
             mark=self._settle(),
             bytes_since_snapshot=since_snapshot,
             dirty=[] if self.has_changed else self.home.all_entries(),
+            may_lack_records=self.may_lack_records,
         )
 
     # --- what is known to be flushed ----------------------------------------------------------
 
+    def _known_flushed_offset(self) -> int:
+        note, marked = self.home.mark_file.note, self.mark.flushed_offset
+        if note is None or Safeguard.FLUSHES_NOTED not in self.home.safeguards:
+            return marked
+        return max(marked, note.flushed_offset)
+
     def _presumed_mark(self) -> Mark:
         """Without a mark nothing was flushed, unless there was one and it is damaged: then all
         that is readable may have been, and only what follows the last readable batch is cut."""
-        first = self.bases[0] if self.bases else 0
-        sequence = self.old_mark.sequence if self.old_mark else -1
+        first, note = self.bases[0] if self.bases else 0, self.home.mark_file.note
+        known = self.old_mark or note
+        sequence = known.sequence if known else -1  # or the old note would extend the next mark
         if not self.home.mark_file.is_damaged or not self.bases:
             return Mark(sequence, first, first, 0, first, 0)
         last = self.home.open_segment(self.bases[-1], end_offset=MAX_OFFSET)
@@ -139,7 +196,7 @@ class _Recovery:
     # --- segment by segment -------------------------------------------------------------------
 
     def _take_segments(self) -> None:
-        flushed = self.mark.flushed_offset
+        flushed, marked = self.flushed_offset, self.mark.flushed_offset
         for number, base in enumerate(self.bases):
             following = self.bases[number + 1] if number + 1 < len(self.bases) else MAX_OFFSET
             if base < self.due or (base > self.due and (self.due >= flushed or base > flushed)):
@@ -150,11 +207,9 @@ class _Recovery:
             segment = self.home.open_segment(base, end_offset=min(following, flushed))
             self.kept.append(segment)
             if base == self.mark.segment_base and segment.size >= self.mark.position:
-                self.due = flushed
-                is_whole = self._scan(segment, self.mark.position)
-            elif base >= flushed:
-                self.due = base
-                is_whole = self._scan(segment, 0)
+                is_whole = self._scan(segment, self.mark.position, marked, following)
+            elif base >= marked:
+                is_whole = self._scan(segment, 0, base, following)
             else:
                 self.due = segment.find_end()
                 is_whole = True
@@ -163,25 +218,21 @@ class _Recovery:
                 self.dropped = self.bases[number + 1 :]
                 return
 
-    def _scan(self, segment: Segment, position: int) -> bool:
-        """Above the mark: whether all of it is readable and in place."""
-        segment.trusted_from = position
-        epochs = self.home.epochs
-        is_checked = Safeguard.TORN_TAIL_CUT in self.home.safeguards
-        walk = scan.walk_checked if is_checked else scan.walk
-        for at, header in walk(segment.file, position, segment.size):
-            is_in_place = (
-                header is not None
-                and header.base_offset == self.due
-                and header.leader_epoch >= epochs.latest
-            )
-            if header is None or not is_in_place:
-                self.cut = (segment, at)
-                return False
-            self.has_changed = True
-            epochs.note(header.leader_epoch, header.base_offset)
-            self.due = header.next_offset
-        return True
+    def _scan(self, segment: Segment, position: int, due: int, following: int) -> bool:
+        """Above the mark: whether the log goes on behind this segment."""
+        self.tail.due = due
+        end = self.tail.take(segment, position, following)
+        self.due = self.tail.due
+        self.has_changed = self.has_changed or self.tail.has_read
+        if end is not None:
+            self.cut = (segment, end)
+        return end is None
+
+    def _ends_in_a_hole(self) -> bool:
+        """What is appended next must not stand behind bytes that can't be read."""
+        last = self.kept[-1]
+        hole = last.holes.with_offset(last.end_offset - 1) if last.holes else None
+        return hole is not None and self.due == self.flushed_offset
 
     def _report_missing(self, until: int) -> None:
         path = self.kept[-1].file.path if self.kept else self.home.path
@@ -191,15 +242,24 @@ class _Recovery:
             Damage("missing", path, position, position, self.due, until, reason)
         )
 
-    def _start_over_at_mark(self) -> None:
-        """Offsets below the mark were given out, so the log goes on at the mark."""
-        flushed = self.mark.flushed_offset
+    def _start_over_where_flushed(self) -> None:
+        """Offsets below that were given out, so the log goes on there."""
+        flushed = self.flushed_offset
         if self.due < flushed:
             self._report_missing(flushed)
         self.due = flushed
         self.home.create()
         self.kept.append(self.home.create_segment(flushed))
         self.has_changed = True
+
+    def _refuse_damage(self) -> None:
+        """Before anything is changed: the bytes may be had again, from a copy or from a disk that
+        reads them right the next time, and then the rest must still fit to them."""
+        lost = [damage.first_offset for damage in self.home.reports if damage.has_offsets]
+        if self.due < self.flushed_offset:
+            lost.append(self.due)
+        if lost:
+            raise FlushedRecordsDamaged(min(lost))
 
     # --- cutting ------------------------------------------------------------------------------
 
@@ -224,6 +284,7 @@ class _Recovery:
     def _save_tail(self, segment: Segment, position: int) -> None:
         evidence = ""
         if self._has_batches(segment, position):
+            self.may_lack_records = True
             torn = self.home.create_torn(segment.base_offset)
             for at in range(position, segment.size, _COPY_BYTES):
                 torn.write(at - position, (segment.file.read(at, _COPY_BYTES),))
@@ -236,6 +297,7 @@ class _Recovery:
         segment = self.home.open_segment(base, end_offset=MAX_OFFSET)
         evidence = ""
         if self._has_batches(segment, 0):
+            self.may_lack_records = True
             evidence = self.home.torn_path(base)
             self.home.disk.rename(segment.file.path, evidence)
         self.home.delete_segment(base)

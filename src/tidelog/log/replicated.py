@@ -10,6 +10,8 @@ it that is new to us is all we need.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from tidelog.log.compaction import filler, is_filler
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.batch import (
@@ -51,3 +53,21 @@ def check_replicated(
         position += size
         due, last_epoch = header.next_offset, header.leader_epoch
     return (records, headers) if headers else ErrorCode.INVALID_RECORD
+
+
+def split_runs(
+    records: memoryview, headers: list[BatchHeader], room_left: Callable[[], int], *, limit: int
+) -> Iterator[Checked]:
+    """As much at a time as goes into one segment of `limit` bytes, so that segments end where the
+    leader's do if that decides by size as well. `room_left` is of the segment that is written."""
+    position = taken = first = 0
+    room = room_left()
+    for number, header in enumerate(headers):
+        if taken and taken + header.size > room:
+            yield records[position : position + taken], headers[first:number]
+            position, taken, first = position + taken, 0, number
+            room = room_left()
+        if not taken and header.size > room:
+            room = limit
+        taken += header.size
+    yield records[position:], headers[first:]

@@ -1,20 +1,23 @@
-"""Appends to topics that want batches otherwise than they come: opened, checked, rewritten.
+"""Appends to topics that want batches looked at, or otherwise than they come.
 
 Only where a topic's settings ask for it; the others keep batches as they come and never get here
 (`styling_of` gives None). In this order:
 
 - `message.timestamp.before.max.ms`: a batch that is too old is refused.
-- `cleanup.policy=compact`: a record without a key is refused, since compaction would drop it; so
-  is a batch whose records can't be told apart.
-- `compression.type`: a batch of another codec is compressed anew.
+- `records.validation`: a batch whose records can't be read is refused (`log/record_checks.py`).
+- `cleanup.policy=compact`: a record without a key is refused, since compaction would drop it.
+- `compression.type`: a batch of another codec is compressed anew, at the topic's level for it.
 - `message.timestamp.type=LogAppendTime`: the batch is dated now, for all of its records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidelog.log.record_spans import body_of, record_spans
+from tidelog.log.appended import Appended, RecordError, refused
+from tidelog.log.record_checks import RecordChecks, Walked, checks_of, sample
+from tidelog.log.record_spans import body_of
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP
 from tidelog.model.setting import INT64_MAX
@@ -41,6 +44,7 @@ _CODECS = {
 }
 _SMALLEST_RECORD_BYTES = 7
 
+Part = tuple[memoryview, BatchHeader]
 Restyled = tuple[memoryview, list[BatchHeader]]
 
 
@@ -48,73 +52,133 @@ Restyled = tuple[memoryview, list[BatchHeader]]
 class Styling:
     """What a topic does to its appends."""
 
-    needs_keys: bool
+    checks: RecordChecks
+    rewrites: bool
+    """Batches may be dated or compressed anew."""
+    only_samples: bool
+    """Nothing but `records.validation=sampled` is asked for, as by default."""
     codec: Compression | None
+    level: int | None
     dates_appends: bool
     before_max_ms: int
+    after_max_ms: int
     max_message_bytes: int
     segment_bytes: int
 
     def apply(
         self, records: memoryview, headers: list[BatchHeader], now_ms: int
-    ) -> Restyled | ErrorCode:
+    ) -> Restyled | Appended:
         """The batches as they are to be appended, or why they are refused."""
+        try:
+            if self.only_samples and len(headers) == 1:
+                latest = sample(records, headers[0])
+                if latest is None or headers[0].base_timestamp + latest == headers[0].max_timestamp:
+                    return records, headers
+            return self._apply(records, headers, now_ms)
+        except DecodeError as error:
+            return refused(ErrorCode.INVALID_RECORD, f"the batch can't be read: {error}")
+
+    def _apply(
+        self, records: memoryview, headers: list[BatchHeader], now_ms: int
+    ) -> Restyled | Appended:
         earliest_ms = NO_TIMESTAMP if self.dates_appends else now_ms - self.before_max_ms
-        parts: list[memoryview] = []
-        position = 0
+        restyled: list[Part] = []
+        position = first_number = 0
         for header in headers:
             if NO_TIMESTAMP < header.max_timestamp < earliest_ms:
-                return ErrorCode.INVALID_TIMESTAMP
+                return refused(ErrorCode.INVALID_TIMESTAMP)
             batch = records[position : position + header.size]
             position += header.size
-            try:
-                part = self._opened(batch, header)
-            except DecodeError:
-                return ErrorCode.INVALID_RECORD
+            walked = self.checks.look_at(batch, header)
+            if walked is not None and walked.keyless:
+                return _without_keys(walked.keyless, first_number)
+            part: Part | ErrorCode = batch, header
+            if self.rewrites or (
+                walked is not None and walked.latest_timestamp != header.max_timestamp
+            ):
+                part = self._restyled(batch, header, walked, now_ms)
             if isinstance(part, ErrorCode):
-                return part
-            if self.dates_appends:
-                _date(part, now_ms)
-            parts.append(part)
-        if sum(map(len, parts)) > self.segment_bytes:
-            return ErrorCode.RECORD_LIST_TOO_LARGE
+                return refused(part)
+            restyled.append(part)
+            first_number += header.records_count
         if self.codec is not None:
+            parts = [part for part, _ in restyled]
+            if sum(map(len, parts)) > self.segment_bytes:
+                return refused(ErrorCode.RECORD_LIST_TOO_LARGE)
             records = memoryview(bytearray(b"".join(parts)))
-        return records, [read_header(part) for part in parts]
+        return records, [header for _, header in restyled]
 
-    def _opened(self, batch: memoryview, header: BatchHeader) -> memoryview | ErrorCode:
+    def _restyled(
+        self, batch: memoryview, header: BatchHeader, walked: Walked | None, now_ms: int
+    ) -> Part | ErrorCode:
+        """The batch in the topic's codec, with the timestamp that is right for it."""
+        newest = now_ms if self.dates_appends else header.max_timestamp
+        if walked is not None and not self.dates_appends:
+            newest = max(walked.latest_timestamp, NO_TIMESTAMP)
+            if newest > min(now_ms + self.after_max_ms, INT64_MAX):
+                return ErrorCode.INVALID_TIMESTAMP
         is_foreign = self.codec is not None and header.compression != self.codec
-        if not (self.needs_keys or is_foreign):
-            return batch
-        body = body_of(batch, header)
-        if self.needs_keys:
-            for _, _, _, _, key, _ in record_spans(body, header):
-                if key is None:
-                    return ErrorCode.INVALID_RECORD
-        elif len(body) < header.records_count * _SMALLEST_RECORD_BYTES:
-            return ErrorCode.INVALID_RECORD
+        if self.dates_appends or newest != header.max_timestamp:
+            bit = TIMESTAMP_TYPE_BIT if self.dates_appends else 0
+            header = header._replace(attributes=header.attributes | bit, max_timestamp=newest)
+            if not is_foreign:
+                write_header(batch, header)
+                seal(batch)
         if self.codec is None or not is_foreign:
-            return batch
-        recoded = memoryview(with_body(header, compress(body, self.codec), self.codec))
-        return recoded if len(recoded) <= self.max_message_bytes else ErrorCode.MESSAGE_TOO_LARGE
+            return batch, header
+        body = walked.body if walked is not None else None
+        if body is None:
+            body = body_of(batch, header)
+        if len(body) < header.records_count * _SMALLEST_RECORD_BYTES:
+            return ErrorCode.INVALID_RECORD
+        batch = memoryview(
+            with_body(header, compress(body, self.codec, level=self.level), self.codec)
+        )
+        if len(batch) > self.max_message_bytes:
+            return ErrorCode.MESSAGE_TOO_LARGE
+        return batch, read_header(batch)
+
+
+def _without_keys(keyless: Sequence[int], first_number: int) -> Appended:
+    said = "this record has no key, and the topic is compacted: the latest of each key is kept"
+    errors = tuple(RecordError(first_number + number, said) for number in keyless)
+    count = "a record has" if len(errors) == 1 else f"{len(errors)} records of the batch have"
+    return refused(
+        ErrorCode.INVALID_RECORD,
+        f"{count} no key, which a compacted topic needs, so none of the batch was appended",
+        errors,
+    )
 
 
 def styling_of(settings: TopicSettings) -> Styling | None:
     """None for a topic that keeps batches as they come."""
+    codec = _CODECS.get(settings.compression_type)
+    dates_appends = settings.message_timestamp_type == "LogAppendTime"
+    checks = checks_of(settings)
+    rewrites = dates_appends or codec is not None
+    is_any_age_fine = settings.message_timestamp_before_max_ms == INT64_MAX
     styling = Styling(
-        needs_keys=settings.is_compacted,
-        codec=_CODECS.get(settings.compression_type),
-        dates_appends=settings.message_timestamp_type == "LogAppendTime",
+        checks=checks,
+        rewrites=rewrites,
+        only_samples=checks.is_sampled and not checks.is_full and not rewrites and is_any_age_fine,
+        codec=codec,
+        level=None if codec is None else _level_of(settings, codec),
+        dates_appends=dates_appends,
         before_max_ms=settings.message_timestamp_before_max_ms,
+        after_max_ms=settings.message_timestamp_after_max_ms,
         max_message_bytes=settings.max_message_bytes,
         segment_bytes=settings.segment_bytes,
     )
-    is_plain = (
-        not (styling.needs_keys or styling.dates_appends)
-        and styling.codec is None
-        and styling.before_max_ms == INT64_MAX
-    )
-    return None if is_plain else styling
+    return None if checks.does_nothing and not rewrites and is_any_age_fine else styling
+
+
+def _level_of(settings: TopicSettings, codec: Compression) -> int | None:
+    """None: what the codec does when it is told no level."""
+    if codec is Compression.GZIP and settings.compression_gzip_level > 0:
+        return settings.compression_gzip_level
+    if codec is Compression.ZSTD:
+        return settings.compression_zstd_level
+    return None
 
 
 def with_body(header: BatchHeader, payload: bytes, codec: Compression) -> bytearray:
@@ -129,10 +193,3 @@ def with_body(header: BatchHeader, payload: bytes, codec: Compression) -> bytear
     )
     seal(batch)
     return batch
-
-
-def _date(batch: memoryview, now_ms: int) -> None:
-    header = read_header(batch)
-    dated = header._replace(attributes=header.attributes | TIMESTAMP_TYPE_BIT, max_timestamp=now_ms)
-    write_header(batch, dated)
-    seal(batch)

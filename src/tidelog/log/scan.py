@@ -55,13 +55,15 @@ def walk(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader
         want = CHUNK_BYTES if size <= _SMALL_BATCH_BYTES else HEADER_BYTES
 
 
-def walk_checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader | None]]:
+def walk_checked(
+    file: File, position: int, end: int, *, chunk_bytes: int = CHECKED_CHUNK_BYTES
+) -> Iterator[tuple[int, BatchHeader | None]]:
     """As `walk`, and every batch is read whole and its checksum computed."""
     chunk, chunk_from = memoryview(b""), position
     while position < end:
         at = position - chunk_from
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_from, at = _chunk(file, position, end, CHECKED_CHUNK_BYTES), position, 0
+            chunk, chunk_from, at = _chunk(file, position, end, chunk_bytes), position, 0
         if len(chunk) - at < HEADER_BYTES:
             yield position, None
             return
@@ -71,7 +73,8 @@ def walk_checked(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
             return
         size = header.size
         if at + size > len(chunk):
-            chunk, chunk_from, at = _chunk(file, position, end, size), position, 0
+            wanted = max(size, chunk_bytes)
+            chunk, chunk_from, at = _chunk(file, position, end, wanted), position, 0
         if len(chunk) < at + size or computed_crc(chunk[at : at + size]) != header.crc:
             yield position, None
             return
@@ -80,7 +83,7 @@ def walk_checked(file: File, position: int, end: int) -> Iterator[tuple[int, Bat
 
 
 def _chunk(file: File, position: int, end: int, size: int) -> memoryview:
-    return memoryview(file.read(position, min(max(size, CHECKED_CHUNK_BYTES), end - position)))
+    return memoryview(file.read(position, min(size, end - position)))
 
 
 def find_batch(
@@ -89,24 +92,48 @@ def find_batch(
     """The first whole, valid batch at or after `position` whose offsets lie in [low, high).
 
     For getting past damage that has destroyed a batch's length: every byte is tried, the checksum
-    decides.
+    decides, and the header that follows has a say in the offset.
     """
-    pattern = _header_pattern(low, high)
-    while position + HEADER_BYTES <= end:
-        window = file.read(position, min(CHECKED_CHUNK_BYTES, end - position))
-        if len(window) < HEADER_BYTES:
+    while True:
+        at, header = seek_batch(file, position, end, low=low, high=high)
+        if header is not None:
+            return at, header
+        if at >= end:
             return None
-        for match in pattern.finditer(window):
-            at = match.start()
-            if at + HEADER_BYTES > len(window):
-                break
-            header = read_header(window, at)
-            if _may_be_sought(header, end - position - at, low, high) and is_intact(
-                file, position + at, header
-            ):
-                return position + at, header
-        position += len(window) - HEADER_BYTES + 1
-    return None
+        position = at
+
+
+def seek_batch(
+    file: File,
+    position: int,
+    end: int,
+    *,
+    low: int,
+    high: int,
+    max_bytes: int = CHECKED_CHUNK_BYTES,
+) -> tuple[int, BatchHeader | None]:
+    """A part of `find_batch`: about `max_bytes` are looked at, those included that have to be read
+    because what stands there could be a header. If none was found, where to go on; `end` if there
+    is nothing more to look at."""
+    if position + HEADER_BYTES > end:
+        return end, None
+    window = file.read(position, min(max(max_bytes, HEADER_BYTES), end - position))
+    if len(window) < HEADER_BYTES:
+        return end, None
+    left = max_bytes
+    for match in _header_pattern(low, high).finditer(window):
+        at = position + match.start()
+        if at + HEADER_BYTES > position + len(window):
+            break
+        if left <= 0:
+            return at, None
+        header = read_header(window, at - position)
+        if _may_be_sought(header, end - at, low, high):
+            if is_intact(file, at, header) and _is_followed(file, at, header, end):
+                return at, header
+            left -= header.size
+    position += len(window) - HEADER_BYTES + 1
+    return (position if position + HEADER_BYTES <= end else end), None
 
 
 def _header_pattern(low: int, high: int) -> re.Pattern[bytes]:
@@ -128,6 +155,16 @@ def _may_be_sought(header: BatchHeader, room: int, low: int, high: int) -> bool:
         and 0 <= header.records_count <= header.last_offset_delta + 1
         and header.attributes & ~_ATTRIBUTES_KNOWN == 0
     )
+
+
+def _is_followed(file: File, position: int, header: BatchHeader, end: int) -> bool:
+    """The base offset lies outside the checksum: one that the next header contradicts is wrong."""
+    after = position + header.size
+    data = file.read(after, HEADER_BYTES) if after + HEADER_BYTES <= end else b""
+    if len(data) < HEADER_BYTES:
+        return True
+    following = read_header(data)
+    return not is_plausible(following, end - after) or following.base_offset >= header.next_offset
 
 
 def is_intact(file: File, position: int, header: BatchHeader) -> bool:

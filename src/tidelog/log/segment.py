@@ -12,17 +12,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tidelog.log import scan
-from tidelog.log.batch_file import BatchFile
+from tidelog.log.batch_file import BatchFile, Place
 from tidelog.log.damage import Damage, Ranges
 from tidelog.log.disk import Disk, DiskError, FileSpan
 from tidelog.log.epochs import Epochs
 from tidelog.log.paths import LOG, offset_path
 from tidelog.log.segment_indexes import SegmentIndexes
 from tidelog.model.errors import ErrorCode
-from tidelog.wire.batch import BatchHeader
+from tidelog.wire.batch import HEADER_BYTES, LENGTH_PREFIX_BYTES, BatchHeader
 
 RECENT_BATCHES = 64
 """Batches whose positions are remembered, at least: consumers at the tail ask for these."""
+
+
+_WRONG = "the checksum, the offset or the epoch is wrong"
 
 
 class Segment(BatchFile):
@@ -56,6 +59,8 @@ class Segment(BatchFile):
         )
         self.trusted_from = self.size
         """Bytes from here on were written or verified by this process."""
+        self.cuts = 0
+        """Positions from before a cut mean nothing after it."""
         self._epochs = epochs
         self._verified = Ranges()
         self._recent_offsets: list[int] = []
@@ -65,7 +70,8 @@ class Segment(BatchFile):
 
     def append(self, records: memoryview, headers: Sequence[BatchHeader], base_offset: int) -> None:
         """One write of all; on an error the file is cut back and nothing has changed."""
-        self.indexes.load()
+        if not self.indexes.is_loaded:
+            self.indexes.load()
         position = self.size
         try:
             self.file.write(position, (records,))
@@ -77,7 +83,7 @@ class Segment(BatchFile):
             offsets.append(base_offset)
             positions.append(position)
             note(header, base_offset, position)
-            position += header.size
+            position += header.batch_length + LENGTH_PREFIX_BYTES
             base_offset += header.last_offset_delta + 1
         self.size = position
         self.end_offset = base_offset
@@ -92,6 +98,7 @@ class Segment(BatchFile):
     def cut(self, position: int, end_offset: int) -> None:
         """As `BatchFile.cut`; the indexes are the caller's to resume."""
         super().cut(position, end_offset)
+        self.cuts += 1
         self.trusted_from = min(self.trusted_from, position)
         self._verified.cut(position)
         self._forget_recent()
@@ -228,17 +235,46 @@ class Segment(BatchFile):
         assert first is not None, "a batch that was found is gone"
         expected = first.base_offset
         for at, header in scan.walk_checked(self.file, start, end):
-            if (
-                header is None
-                or header.base_offset != expected
-                or header.leader_epoch != self._epochs.epoch_of(expected)
-            ):
+            if header is None or not self._is_in_place(header, expected):
                 self._verified.add(start, at)
-                self.quarantine(at, expected, "the checksum, the offset or the epoch is wrong")
+                self.quarantine(at, expected, _WRONG)
                 return at
             expected = header.next_offset
         self._verified.add(start, end)
         return end
+
+    def _is_in_place(self, header: BatchHeader, expected: int) -> bool:
+        return (
+            header.base_offset == expected
+            and not self.is_beyond(expected)
+            and header.leader_epoch == self._epochs.epoch_of(expected)
+        )
+
+    def check(self, place: Place, max_bytes: int) -> Place:
+        """Check about so many bytes from there, whether or not they were checked before. What is
+        wrong is quarantined, as soon as its end has been found. Returns where to go on; the
+        position is `size` at the end."""
+        position, expected, _ = place
+        hole = self.holes.first_from(position) if self.holes else None
+        if hole is not None and hole.position <= position:
+            return Place(hole.end_position, hole.next_offset)
+        if place.sought_to:
+            return self._check_damage(place, max_bytes)
+        start, stop = position, hole.position if hole else self.size
+        chunk_bytes = max(max_bytes, HEADER_BYTES)
+        for at, header in scan.walk_checked(self.file, start, stop, chunk_bytes=chunk_bytes):
+            if header is None or not self._is_in_place(header, expected):
+                return self._check_damage(Place(at, expected), max_bytes)
+            position, expected = at + header.size, header.next_offset
+            if position - start >= max_bytes:
+                break
+        if position >= self.size and not self.is_beyond(expected):
+            self.report_missing_tail(expected)
+        return Place(position, expected)
+
+    def _check_damage(self, place: Place, max_bytes: int) -> Place:
+        found = self.quarantine_part(place, _WRONG, max_bytes=max_bytes)
+        return found if isinstance(found, Place) else Place(found.end_position, found.next_offset)
 
     def describe(self) -> dict[str, int]:
         return {"base_offset": self.base_offset, "size_bytes": self.size}

@@ -8,13 +8,15 @@ every so many bytes, a closed one's time index ends with the largest timestamp b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import proxy
 
 from tidelog.log.batch_file import BatchFile
 from tidelog.log.disk import Disk, DiskError, File
 from tidelog.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from tidelog.log.paths import INDEX, TIME_INDEX, offset_path
 from tidelog.model.ids import NO_TIMESTAMP
-from tidelog.wire.batch import BatchHeader
+from tidelog.wire.batch import LENGTH_PREFIX_BYTES, BatchHeader
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
@@ -44,11 +46,12 @@ class SegmentIndexes:
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = -1
         self.first_timestamp = NO_TIMESTAMP
-        self._batches = batches
+        # The segment refers to us: a cycle of the two would outlive its deletion.
+        self._batches: BatchFile = proxy(batches)
         self._base_offset = base
         self.interval_bytes = interval_bytes
         self._bytes_since_entry = 0
-        self._is_loaded = is_new
+        self.is_loaded = is_new
         self._has_timestamps = is_new
 
     # --- keeping ------------------------------------------------------------------------------
@@ -65,7 +68,7 @@ class SegmentIndexes:
             self.index.append(last_relative, position)
             self._add_time_entry()
             self._bytes_since_entry = 0
-        self._bytes_since_entry += header.size
+        self._bytes_since_entry += header.batch_length + LENGTH_PREFIX_BYTES
 
     def _add_time_entry(self) -> None:
         last = self.time_index.last()
@@ -83,7 +86,7 @@ class SegmentIndexes:
 
     def write(self) -> None:
         """What is in memory alone, to the operating system."""
-        if self._is_loaded:
+        if self.is_loaded:
             self.index.write_pending()
             self.time_index.write_pending()
 
@@ -95,9 +98,21 @@ class SegmentIndexes:
 
     def load(self) -> None:
         """On first use: the files as they are, or rebuilt if they are absent or odd."""
-        if self._is_loaded:
-            return
-        self._is_loaded = True
+        if not self.is_loaded:
+            with self._all_or_nothing():
+                self._load()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What a failing disk has read half is read anew the next time."""
+        try:
+            yield
+        except DiskError:
+            self.is_loaded = self._has_timestamps = False
+            raise
+
+    def _load(self) -> None:
+        self.is_loaded = True
         if not self.is_active:
             if not self.index.load():
                 self.rebuild()
@@ -111,8 +126,11 @@ class SegmentIndexes:
         """The time index is believed if it leads to the batch with the largest timestamp: a file
         that has lost its tail would make a look-up skip the segment."""
         self.load()
-        if self._has_timestamps or self.is_active:
-            return
+        if not (self._has_timestamps or self.is_active):
+            with self._all_or_nothing():
+                self._load_timestamps()
+
+    def _load_timestamps(self) -> None:
         self._has_timestamps = True
         last = self.time_index.last() if self.time_index.load() else None
         offset = last[1] + self._base_offset if last else self._base_offset
@@ -127,7 +145,7 @@ class SegmentIndexes:
 
     def rebuild(self) -> None:
         """From the log's headers alone."""
-        self._is_loaded = self._has_timestamps = True
+        self.is_loaded = self._has_timestamps = True
         self.resume(0)
         if not self.is_active:
             self._add_time_entry()
@@ -138,7 +156,7 @@ class SegmentIndexes:
 
     def resume(self, trusted_entries: int) -> None:
         """Keep so many entries of the offset index and redo the rest from the log's headers."""
-        self._is_loaded = self._has_timestamps = True
+        self.is_loaded = self._has_timestamps = True
         self._bytes_since_entry = 0
         position, expected = 0, self._base_offset
         self.index.keep(trusted_entries)

@@ -6,6 +6,7 @@ with the mark is had again from the log, and if the log itself does not, recover
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidelog.log.directory import PartitionDirectory
@@ -14,6 +15,7 @@ from tidelog.log.marks import Mark
 from tidelog.log.producers import Producers
 from tidelog.log.segment import Segment
 from tidelog.model.safeguards import Safeguard
+from tidelog.wire.batch import BatchHeader
 
 
 @dataclass(slots=True)
@@ -30,6 +32,8 @@ class LogState:
     dirty: list[Syncable] = field(default_factory=list)
     doomed: list[int] = field(default_factory=list)
     """Segments, by base, that lie wholly below the start: still there, not part of the log."""
+    may_lack_records: bool = False
+    """Recovery cut off whole batches: it is not certain that nobody was told they were durable."""
 
 
 def create(home: PartitionDirectory) -> LogState:
@@ -83,27 +87,50 @@ def restore_producers(
     if Safeguard.PRODUCER_STATE_RESTORE not in home.safeguards:
         return Producers(), 0
     producers, offset = home.load_producers(end_offset)
+    due = max(offset, segments[0].base_offset)
     replayed = 0
     for segment in segments:
         if segment.end_offset <= offset:
             continue
         for _, header in segment.indexes.walk_from_offset(max(offset, segment.base_offset)):
+            if header.base_offset > due:
+                producers.lost_sight()
             producers.note(header, header.base_offset)
             replayed += header.size
+            due = header.next_offset
+    if due < end_offset:
+        producers.lost_sight()
     if former is not None:
         producers.owe_lost(former)
     return producers, replayed
 
 
 def rebuild_epochs(home: PartitionDirectory, segments: list[Segment]) -> None:
-    """From the headers. Epochs never fall, so a segment that begins with the epoch its successor
-    begins with need not be walked."""
-    home.epochs.cut(0)
-    firsts = [segment.header_at(0) for segment in segments]
+    """From the headers. Epochs never fall: where one falls in the next batch, the batch that raised
+    it is wrong, and counts for nothing."""
+    epochs = home.epochs
+    epochs.cut(0)
+    raised: BatchHeader | None = None
+    for header in _epochs_of(segments):
+        if raised is not None and header.leader_epoch >= raised.leader_epoch:
+            epochs.note(raised.leader_epoch, raised.base_offset)
+        raised = header if header.leader_epoch > epochs.latest else None
+    if raised is not None:
+        epochs.note(raised.leader_epoch, raised.base_offset)
+    epochs.is_changed = True
+
+
+def _epochs_of(segments: list[Segment]) -> Iterator[BatchHeader]:
+    """Headers in which an epoch may begin. A segment that begins with the epoch its successor
+    begins with need not be walked, if both headers are where they should be."""
+    firsts = [_first_header(segment) for segment in segments]
     for segment, first, following in zip(segments, firsts, [*firsts[1:], None], strict=True):
         if first and following and first.leader_epoch == following.leader_epoch:
-            home.epochs.note(first.leader_epoch, first.base_offset)
-            continue
-        for _, header in segment.walk(0, segment.base_offset):
-            home.epochs.note(header.leader_epoch, header.base_offset)
-    home.epochs.is_changed = True
+            yield first
+        else:
+            yield from (header for _, header in segment.walk(0, segment.base_offset))
+
+
+def _first_header(segment: Segment) -> BatchHeader | None:
+    header = segment.header_at(0)
+    return header if header and header.base_offset == segment.base_offset else None

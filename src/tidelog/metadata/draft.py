@@ -1,6 +1,7 @@
 """The next image in the making: one function per kind of record.
 
-A mapping is copied when first written to, then shared by all later images that leave it alone.
+A mapping is copied when first written to, then shared by all later images that leave it alone. The
+copy of a large one shares what is not written to (`persistent.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from tidelog.metadata.delta import Delta, NodeDelta, PartitionDelta
+from tidelog.metadata.holdings import Holdings, HoldingsChange
+from tidelog.metadata.persistent import PersistentMap
 from tidelog.metadata.records import (
     ClusterRecord,
     ConfigRecord,
@@ -21,11 +24,12 @@ from tidelog.metadata.records import (
     PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
+    ResourceConfigRecord,
     TopicRecord,
     UnregisterNodeRecord,
 )
-from tidelog.metadata.states import NodeState, PartitionState, TopicState
-from tidelog.model.ids import NO_TOPIC_ID, BrokerEpoch, NodeId, PartitionKey, TopicId
+from tidelog.metadata.states import NodeState, PartitionState, Resource, TopicState
+from tidelog.model.ids import NO_TOPIC_ID, BrokerEpoch, NodeId, TopicId
 from tidelog.model.limits import MAX_REMOVED_TOPICS
 
 
@@ -34,6 +38,9 @@ class Facts(Protocol):
 
     @property
     def names(self) -> Mapping[TopicId, str]: ...
+
+    @property
+    def holdings(self) -> Holdings: ...
 
 
 @dataclass(slots=True)
@@ -44,10 +51,13 @@ class Unchecked:
     topics: tuple[str, ...] = ()
 
     def plus(self, delta: Delta, names: Mapping[TopicId, str]) -> Unchecked:
-        """After the next batch. A node that lost its standing concerns every partition."""
+        """After the next batch. A node that lost its standing concerns every partition. Where all
+        is unchecked, no names are gathered: nobody may ever validate, and they would pile up."""
         is_everything = self.is_everything or delta.has_new_defaults
         for change in delta.nodes.values():
             is_everything |= change.after is None or change.after.is_fenced
+        if is_everything:
+            return Unchecked()
         touched = [key.topic_id for key in delta.partitions] + delta.configured + delta.created
         found = {names[topic_id]: None for topic_id in touched if topic_id in names}
         return Unchecked(is_everything, tuple({**dict.fromkeys(self.topics), **found}))
@@ -65,6 +75,7 @@ class Draft:
         self._copied: set[str] = set()
         self._partitions: dict[str, list[PartitionState]] = {}
         """Of topics whose partitions change, until all have: a topic may have very many."""
+        self._holdings: HoldingsChange | None = None
         self.delta = Delta()
 
     def apply(self, record: MetadataRecord) -> None:
@@ -74,6 +85,11 @@ class Draft:
         for name, partitions in self._partitions.items():
             topics = self._mutable("topics")
             topics[name] = replace(topics[name], partitions=tuple(partitions))
+        if self._holdings is not None:
+            self.changes["holdings"] = self._holdings.finished()
+        for changed in self.changes.values():
+            if isinstance(changed, PersistentMap):
+                changed.freeze()
 
     def current(self, name: str) -> Any:
         return self.changes.get(name, getattr(self._image, name))
@@ -81,7 +97,9 @@ class Draft:
     def _mutable(self, name: str) -> Any:
         if name not in self._copied:
             self._copied.add(name)
-            self.changes[name] = dict(getattr(self._image, name))
+            before = getattr(self._image, name)
+            is_shared = isinstance(before, PersistentMap)
+            self.changes[name] = before.copy() if is_shared else dict(before)
         return self.changes[name]
 
     def _topic(self, topic_id: TopicId) -> TopicState:
@@ -128,6 +146,15 @@ class Draft:
     def producer_ids(self, record: ProducerIdsRecord) -> None:
         self.changes["next_producer_id"] = record.next_producer_id
 
+    def resource_config(self, record: ResourceConfigRecord) -> None:
+        resource = Resource(record.resource_type, record.resource_name)
+        resources = self._mutable("resource_configs")
+        configs = _with_setting(resources.get(resource, {}), record)
+        if configs:
+            resources[resource] = configs
+        else:
+            resources.pop(resource, None)
+
     # --- topics -------------------------------------------------------------------------------
 
     def topic(self, record: TopicRecord) -> None:
@@ -149,14 +176,17 @@ class Draft:
 
     def remove_topic(self, record: RemoveTopicRecord) -> None:
         topic_id = TopicId(record.topic_id)
-        name: str | None = self._mutable("names").pop(topic_id, None)
+        name: str | None = self.current("names").get(topic_id)
         if name is not None:
-            partitions = self._partitions_of(self._mutable("topics").pop(name))
+            del self._mutable("names")[topic_id]
+            partitions = self._partitions_of(self.current("topics")[name])
+            del self._mutable("topics")[name]
             del self._partitions[name]
             self.changes["partition_count"] = self.current("partition_count") - len(partitions)
             self.delta.removed[topic_id] = name
-            for index in range(len(partitions)):
-                self.delta.partitions.pop(PartitionKey(topic_id, index), None)
+            for state in partitions:
+                self._hold(state, None)
+                self.delta.partitions.pop(state.key, None)
         removed = self._mutable("removed")
         removed[topic_id] = name or record.name
         if len(removed) > MAX_REMOVED_TOPICS:
@@ -175,6 +205,7 @@ class Draft:
             self._put_partition(partitions, state)
             return
         partitions.append(state)
+        self._hold(None, state)
         self.changes["partition_count"] = self.current("partition_count") + 1
         self.delta.partitions[state.key] = PartitionDelta(None, state)
 
@@ -185,13 +216,21 @@ class Draft:
     def _put_partition(self, partitions: list[PartitionState], state: PartitionState) -> None:
         before = partitions[state.key.partition]
         partitions[state.key.partition] = state
+        self._hold(before, state)
         earlier = self.delta.partitions.get(state.key)
         self.delta.partitions[state.key] = PartitionDelta(
             before if earlier is None else earlier.before, state
         )
 
+    def _hold(self, before: PartitionState | None, after: PartitionState | None) -> None:
+        if self._holdings is None:
+            self._holdings = HoldingsChange(self._image.holdings)
+        self._holdings.put(before, after)
 
-def _with_setting(configs: Mapping[str, str], record: ConfigRecord) -> Mapping[str, str]:
+
+def _with_setting(
+    configs: Mapping[str, str], record: ConfigRecord | ResourceConfigRecord
+) -> Mapping[str, str]:
     kept = {name: value for name, value in configs.items() if name != record.name}
     if record.value is not None:
         kept[record.name] = record.value
@@ -207,6 +246,7 @@ _APPLY: dict[type[MetadataRecord], Callable[[Draft, Any], None]] = {
     PartitionRecord: Draft.partition,
     PartitionChangeRecord: Draft.partition_change,
     ConfigRecord: Draft.config,
+    ResourceConfigRecord: Draft.resource_config,
     RemoveTopicRecord: Draft.remove_topic,
     ProducerIdsRecord: Draft.producer_ids,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tidelog.metadata.holdings import Holdings, holdings_of
 from tidelog.metadata.states import NodeState, PartitionState, TopicState
 from tidelog.model.ids import NO_LEADER, NodeId, PartitionKey
 
@@ -21,6 +22,21 @@ def check_partitions(
             assert not nodes[node_id].is_fenced, f"{state.name}: {node_id} is fenced, in the ISR"
         if state.elr:
             assert len(state.isr) < min_isr(state), f"{state.name}: an ELR beside a full ISR"
+
+
+def check_holdings(holdings: Holdings, states: Iterable[PartitionState]) -> None:
+    """The index says what the partitions say."""
+    expected = holdings_of(states)
+    assert holdings.keys() == expected.keys(), "the index has other nodes than the partitions"
+    for node_id, holding in expected.items():
+        assert holdings[node_id].facts() == holding.facts(), f"the index is wrong about {node_id}"
+
+
+def check_topic_is_held(topic: TopicState, holdings: Holdings) -> None:
+    for state in topic.partitions:
+        for node_id in state.replicas:
+            is_held = node_id in holdings and state.name in holdings[node_id].kept
+            assert is_held, f"{state.name} is missing in the index of {node_id}"
 
 
 def _check_sets(state: PartitionState) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tidelog.log.disk import Disk
 from tidelog.log.log import FlushTicket, Log
+from tidelog.log.recovery import FlushedRecordsDamaged
 from tidelog.metadata.records import MetadataRecord, decode_record, encode_record
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
@@ -26,13 +27,25 @@ DIRECTORY = "metadata"
 _EPOCH = LeaderEpoch(0)
 _MAX_BATCH_BYTES = 2**30
 _READ_BYTES = 1 << 20
-_SETTINGS = topic_settings({"max.message.bytes": _MAX_BATCH_BYTES})
+_SETTINGS = topic_settings({"max.message.bytes": _MAX_BATCH_BYTES, "records.validation": "header"})
 
 
 def open_metadata_log(
-    disk: Disk, *, clean: bool, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
+    disk: Disk,
+    *,
+    clean: bool,
+    safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS,
+    refuses_damage: bool = False,
 ) -> Log:
-    return Log.open(disk, DIRECTORY, _SETTINGS, clean=clean, safeguards=safeguards)
+    """`refuses_damage`: see `recovery.load`."""
+    return Log.open(
+        disk,
+        DIRECTORY,
+        _SETTINGS,
+        clean=clean,
+        safeguards=safeguards,
+        refuses_damage=refuses_damage,
+    )
 
 
 class NotController(Exception):
@@ -93,7 +106,13 @@ class Journal:
     def open(
         cls, disk: Disk, *, clean: bool, safeguards: frozenset[Safeguard] = ALL_SAFEGUARDS
     ) -> Journal:
-        return cls(open_metadata_log(disk, clean=clean, safeguards=safeguards))
+        """`JournalDamaged` if recovery finds that flushed decisions are lost: the files are then as
+        they were, and a node starts from them once the damage is undone."""
+        try:
+            log = open_metadata_log(disk, clean=clean, safeguards=safeguards, refuses_damage=True)
+        except FlushedRecordsDamaged as damaged:
+            raise JournalDamaged(f"the metadata log is {damaged}") from None
+        return cls(log)
 
     @property
     def log(self) -> Log:
@@ -148,7 +167,7 @@ class Journal:
 
     def checkpoint(self) -> bool:
         self.log.checkpoint()
-        return self.log.has_overtaken_mark
+        return self.log.has_mark_to_sync
 
     def close_cleanly(self) -> None:
         self.log.close_cleanly()

@@ -2,14 +2,17 @@
 
 A snapshot is a file named after where it ends and by which epoch, as Kafka names them; its content
 is the quorum's and carries a checksum. It becomes true with its rename; what it replaces is deleted
-after that.
+after that. The room that is reserved for metadata is for the log and the votes: a snapshot may be
+larger than all of it, and the log goes on without one. So `disk` is the plain one, and on a full
+disk a snapshot leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
-from tidelog.log.disk import Disk
+from tidelog.log.disk import Disk, DiskError
 from tidelog.log.log import Log
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
@@ -32,6 +35,7 @@ class MetadataLog:
         self.log = log
         self._disk = disk
         self._directory = log.directory.path
+        self._delete_unfinished()
         self._snapshot_id = self._find_snapshot()
         self.now_ms = 0
         """The wall time for the batches appended next."""
@@ -121,14 +125,25 @@ class MetadataLog:
 
     def _write(self, snapshot_id: SnapshotId, data: bytes) -> None:
         path = self._path(snapshot_id)
-        file = self._disk.open(path + _TEMPORARY, create=True)
-        file.truncate(0)
-        file.write(0, [data])
-        file.sync()
-        file.close()
-        self._disk.rename(path + _TEMPORARY, path)
+        try:
+            file = self._disk.open(path + _TEMPORARY, create=True)
+            file.truncate(0)
+            file.write(0, [data])
+            file.sync()
+            file.close()
+            self._disk.rename(path + _TEMPORARY, path)
+        except DiskError:
+            with suppress(DiskError):
+                self._disk.delete(path + _TEMPORARY)
+            raise
         self._disk.directory(self._directory).sync()
         self._snapshot_id = snapshot_id
+
+    def _delete_unfinished(self) -> None:
+        """What a crash has left of snapshots that were being written."""
+        for name in self._disk.list(self._directory):
+            if _NAME.fullmatch(name.removesuffix(_TEMPORARY)) and name.endswith(_TEMPORARY):
+                self._disk.delete(f"{self._directory}/{name}")
 
     def _forget_older(self, kept: SnapshotId) -> None:
         for snapshot_id in self._snapshots():

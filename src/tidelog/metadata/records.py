@@ -138,6 +138,17 @@ class ConfigRecord:
     value: str | None = string(nullable="0+", default=None)
 
 
+@message(versions="0", flexible="0+")
+class ResourceConfigRecord:
+    """A setting of one node or one group: `resource_type` is the protocol's number for what has it,
+    `resource_name` the node's id or the group's name. No value means the default again."""
+
+    resource_type: int = int8()
+    resource_name: str = string()
+    name: str = string()
+    value: str | None = string(nullable="0+", default=None)
+
+
 @message(versions="0-1", flexible="0+")
 class RemoveTopicRecord:
     """The topic is no more, and its files may go. In a snapshot: is no more since before it."""
@@ -164,6 +175,7 @@ MetadataRecord = (
     | PartitionChangeRecord
     | NodeChangeRecord
     | UnregisterNodeRecord
+    | ResourceConfigRecord
 )
 
 # The numbers are on disk: never reuse one.
@@ -178,6 +190,7 @@ _KINDS: dict[int, type[MetadataRecord]] = {
     8: PartitionChangeRecord,
     9: NodeChangeRecord,
     10: UnregisterNodeRecord,
+    11: ResourceConfigRecord,
 }
 _NUMBERS = {kind: number for number, kind in _KINDS.items()}
 

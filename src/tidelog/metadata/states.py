@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 from uuid import UUID
 
 from tidelog.metadata.records import (
@@ -25,6 +26,20 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
+
+
+class Resource(NamedTuple):
+    """What has settings besides topics. `kind` is the protocol's number: a node or a group."""
+
+    kind: int
+    name: str
+
+
+BROKER = 4
+BROKER_LOGGER = 8
+GROUP = 32
+ALL_NODES = ""
+"""The name of the resource of kind `BROKER` that means every node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,11 @@ MAX_DECODED_ELEMENTS = 1_000_000
 """The same for whatever is no request: a response, a batch's records. The byte budget (an element
 needs at least one byte of the frame) usually bites first."""
 
+MAX_BATCH_HEADERS = 1_000_000
+"""Record headers that one batch may have where all of it is looked at: 0.1 to 0.25 s of one step.
+What is sent on purpose has far fewer: a batch of 1 MB that was 10 MB before it was compressed would
+have to consist of headers of ten bytes, and of nothing else."""
+
 MAX_STRING_BYTES = 0x7FFF
 """Of a string in a message. Newer versions could say more, but not all that is done with a string
 has room for it; Kafka refuses the same."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidelog.model.clock_settings import CLOCK_SETTINGS
 from tidelog.model.cluster_settings import CLUSTER_SETTINGS
+from tidelog.model.group_settings import GROUP_BOUNDS
 from tidelog.model.replica_settings import REPLICA_SETTINGS
 from tidelog.model.setting import INT16_MAX, INT32_MAX, INT64_MAX, Setting
 
@@ -47,8 +49,21 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         low=1_048_576,
         high=INT64_MAX,
         unit="bytes",
-        doc="Memory for requests over 1 MB on their way in, all connections together; further ones "
-        "are not read until there is room. At least one request of the largest size always has it.",
+        doc="Memory for requests on their way in, beyond 64 KiB per connection, all connections "
+        "together: it is taken as their bytes arrive. One address gets three quarters of it at "
+        "most, and large requests leave room for small ones; a request without room is not read "
+        "on until there is some. One request of the largest size can always be finished.",
+    ),
+    Setting(
+        "socket.request.progress.timeout.ms",
+        "node",
+        30_000,
+        low=100,
+        high=INT32_MAX,
+        unit="ms",
+        doc="A request that has begun to arrive must be complete, or another mebibyte of it there, "
+        "within this time; else its connection is closed. While other requests wait for memory, "
+        "one that holds some must grow every 2 s. Kafka has no such limit.",
     ),
     Setting(
         "socket.send.buffer.bytes",
@@ -67,6 +82,14 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         low=1,
         high=1_000_000,
         doc="Connections beyond this are closed at once. The open-file limit may lower it.",
+    ),
+    Setting(
+        "max.connections.per.ip",
+        "node",
+        INT32_MAX,
+        low=1,
+        high=INT32_MAX,
+        doc="Connections from one address beyond this are closed at once.",
     ),
     Setting(
         "connections.max.idle.ms",
@@ -128,6 +151,24 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         high=INT32_MAX,
         unit="bytes",
         doc="Memory for the keys of one compaction; a log with more keys is compacted in parts.",
+    ),
+    Setting(
+        "log.scrub.bytes.per.second",
+        "node",
+        2_000_000,
+        low=0,
+        high=INT64_MAX,
+        unit="bytes",
+        doc="How fast closed segments are read again in the background to find damage. 0: never.",
+    ),
+    Setting(
+        "log.scrub.interval.ms",
+        "node",
+        86_400_000,
+        low=1,
+        high=INT64_MAX,
+        unit="ms",
+        doc="How long after the beginning of one such round over all logs the next may begin.",
     ),
     Setting(
         "offsets.topic.num.partitions",
@@ -266,7 +307,8 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         3,
         low=1,
         high=INT16_MAX,
-        doc="Replicas of __consumer_offsets, when it is created; with fewer nodes, one on each.",
+        doc="Replicas of __consumer_offsets. With fewer nodes it has one on each, and the "
+        "controller adds the others when nodes have come.",
     ),
     Setting(
         "auto.leader.rebalance.enable",
@@ -283,9 +325,25 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         unit="seconds",
         doc="How often it is looked for leaders that could go back.",
     ),
+    Setting(
+        "metadata.reserve.bytes",
+        "node",
+        2_097_152,
+        low=0,
+        high=INT32_MAX,
+        unit="bytes",
+        doc="Room on the disk kept for the metadata, as a file: when the disk is full, votes and "
+        "the controller's decisions have it, and records are refused until it is free again. 0 "
+        "keeps none.",
+    ),
+    *CLOCK_SETTINGS,
+    *GROUP_BOUNDS,
     *CLUSTER_SETTINGS,
     *REPLICA_SETTINGS,
 )
+
+LIVE_NODE_SETTINGS = tuple(setting.name for setting in NODE_SETTINGS if setting.live)
+"""What clients may change of nodes while they run, of one or of all alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,13 +355,17 @@ class NodeSettings:
     max_partitions: int
     socket_request_max_bytes: int
     queued_max_request_bytes: int
+    socket_request_progress_timeout_ms: int
     socket_send_buffer_bytes: int
     max_connections: int
+    max_connections_per_ip: int
     connections_max_idle_ms: int
     max_inflight_requests_per_connection: int
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     log_retention_check_interval_ms: int
+    log_scrub_bytes_per_second: int
+    log_scrub_interval_ms: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     offsets_topic_num_partitions: int
@@ -324,6 +386,13 @@ class NodeSettings:
     offsets_topic_replication_factor: int
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
+    metadata_reserve_bytes: int
+    clock_steady_ms: int
+    clock_confirmed_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
     consensus: str
     zookeeper_connect: str
     zookeeper_session_timeout_ms: int
@@ -341,4 +410,5 @@ class NodeSettings:
     replica_fetch_response_max_bytes: int
     replica_fetch_backoff_ms: int
     follower_replication_throttled_rate: int
+    leader_replication_throttled_rate: int
     replica_selector: str

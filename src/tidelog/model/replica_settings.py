@@ -6,6 +6,8 @@ from __future__ import annotations
 from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
 
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_RATE = "leader.replication.throttled.rate"
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 REPLICA_SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -54,9 +56,33 @@ REPLICA_SETTINGS: tuple[Setting, ...] = (
         high=INT64_MAX,
         unit="bytes",
         live=True,
-        doc="Bytes a second a node fetches at most for copies in the making that their topic's "
-        "follower.replication.throttled.replicas names. Changed for all nodes while they run, by "
-        "`tidelog cluster reassign --throttle`.",
+        doc="The maximum rate at which a node fetches for its replicas that are still catching up, "
+        "in bytes a second, where their topic's follower.replication.throttled.replicas names "
+        "them. Changed while they run, of one node or of "
+        "all, by `tidelog cluster reassign --throttle` and by Kafka's tools.",
+    ),
+    Setting(
+        LEADER_RATE,
+        "node",
+        INT64_MAX,
+        low=1,
+        high=INT64_MAX,
+        unit="bytes",
+        live=True,
+        doc="The maximum rate at which a leader sends to replicas that are still catching up, in "
+        "bytes a second for all partitions a node leads together, where their topic's "
+        "leader.replication.throttled.replicas names it.",
+    ),
+    Setting(
+        LOG_DIRS_RATE,
+        "node",
+        INT64_MAX,
+        low=1,
+        high=INT64_MAX,
+        unit="bytes",
+        live=True,
+        is_obeyed=False,
+        doc="Changes nothing: a node has one data directory, so no copy moves from one to another.",
     ),
     Setting(
         "replica.selector",

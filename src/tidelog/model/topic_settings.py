@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.model.setting import INT32_MAX, INT64_MAX, Setting
+from tidelog.model.accepted_settings import ACCEPTED_TOPIC_SETTINGS
+from tidelog.model.setting import INT16_MAX, INT32_MAX, INT64_MAX, Setting
 
 DAY_MS = 86_400_000
 UNLIMITED = -1
+INTERNAL_FACTOR = "internal.replication.factor"
 
 TOPIC_SETTINGS: tuple[Setting, ...] = (
     Setting(
@@ -26,10 +28,11 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         "delete",
         choices=("delete", "compact", "consumed"),
         is_list=True,
+        may_be_empty=True,
         live=True,
         doc="delete: closed segments go by age and size. compact: the latest record of each key "
         "stays. consumed: a closed segment goes once every group that commits offsets for the "
-        "topic has committed past it. Several may be given.",
+        "topic has committed past it. Several may be given; with none, every record stays.",
     ),
     Setting(
         "retention.ms",
@@ -74,6 +77,17 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         doc="A segment file is closed when its first record is older than this.",
     ),
     Setting(
+        "segment.jitter.ms",
+        "topic",
+        0,
+        low=0,
+        high=INT64_MAX,
+        unit="ms",
+        live=True,
+        doc="A segment file is closed earlier than segment.ms says by up to this, each by another "
+        "time, so that the partitions of a topic do not begin new files all at once.",
+    ),
+    Setting(
         "index.interval.bytes",
         "topic",
         4096,
@@ -92,6 +106,17 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         unit="bytes",
         live=True,
         doc="The largest record batch accepted (1 MB and the batch's own header).",
+    ),
+    Setting(
+        "records.validation",
+        "topic",
+        "sampled",
+        choices=("full", "sampled", "header"),
+        live=True,
+        doc="How much of a producer's batch is looked at before it is appended. header: its "
+        "header and checksum. sampled: also its first 8 records, or, of a compressed batch, how it "
+        "begins. full: each record of each batch, decompressed for that, as Kafka does; it costs "
+        "CPU per record. Compacted topics are always looked at in full.",
     ),
     Setting(
         "message.timestamp.type",
@@ -130,6 +155,26 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         live=True,
         doc="producer: batches are kept as they come. Otherwise batches that come differently are "
         "opened and compressed anew by the node, which costs CPU.",
+    ),
+    Setting(
+        "compression.gzip.level",
+        "topic",
+        -1,
+        low=-1,
+        high=9,
+        live=True,
+        pattern=r"-1|[1-9]",
+        doc="With compression.type=gzip: from 1, the fastest, to 9, the smallest; -1 leaves it to "
+        "the codec.",
+    ),
+    Setting(
+        "compression.zstd.level",
+        "topic",
+        3,
+        low=-131_072,
+        high=22,
+        live=True,
+        doc="With compression.type=zstd: up to 22, the smallest; negative ones are faster yet.",
     ),
     Setting(
         "min.cleanable.dirty.ratio",
@@ -195,10 +240,33 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         "",
         is_list=True,
         live=True,
-        pattern=r"\*|\d+:\d+|",
+        pattern=r"\*|[0-9]+:[0-9]+|",
+        alone="*",
         doc="Copies in the making that keep to follower.replication.throttled.rate, as "
         "PARTITION:NODE separated by commas, or * for all. Copies that are in sync never wait.",
     ),
+    Setting(
+        INTERNAL_FACTOR,
+        "topic",
+        -1,
+        low=-1,
+        high=INT16_MAX,
+        live=True,
+        doc="Of an internal topic: how many replicas the controller gives it when there are nodes. "
+        "-1 is offsets.topic.replication.factor. Set by a reassignment to another number.",
+    ),
+    Setting(
+        "leader.replication.throttled.replicas",
+        "topic",
+        "",
+        is_list=True,
+        live=True,
+        pattern=r"\*|[0-9]+:[0-9]+|",
+        alone="*",
+        doc="Replicas that keep to leader.replication.throttled.rate when they lead and copies in "
+        "the making fetch from them, as PARTITION:NODE separated by commas, or * for all.",
+    ),
+    *ACCEPTED_TOPIC_SETTINGS,
 )
 
 
@@ -212,12 +280,16 @@ class TopicSettings:
     retention_bytes: int
     segment_bytes: int
     segment_ms: int
+    segment_jitter_ms: int
     index_interval_bytes: int
     max_message_bytes: int
+    records_validation: str
     message_timestamp_type: str
     message_timestamp_before_max_ms: int
     message_timestamp_after_max_ms: int
     compression_type: str
+    compression_gzip_level: int
+    compression_zstd_level: int
     min_cleanable_dirty_ratio: float
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
@@ -225,6 +297,8 @@ class TopicSettings:
     min_insync_replicas: int
     unclean_leader_election_enable: bool
     follower_replication_throttled_replicas: str
+    internal_replication_factor: int
+    leader_replication_throttled_replicas: str
 
     @property
     def is_deleted(self) -> bool:

@@ -35,6 +35,24 @@ def find_divergence(log: Log, *, epoch: LeaderEpoch, offset: Offset) -> EpochEnd
     return EpochEnd(found, end_offset)
 
 
+def is_uncertain(log: Log, *, epoch: LeaderEpoch, diverging: EpochEnd) -> bool:
+    """Whether damage in `log` may have made `diverging`, our answer for `epoch`, a wrong one.
+
+    Of an epoch that began where the log can't be read, the log may know nothing, or a start that is
+    too late. Epochs never fall, so these are the epochs above that of the last record before the
+    hole, up to that of the first record behind it: none, if the two are of the same epoch. A hole
+    with nothing behind it may hide any later epoch. Hidden epochs change the answer only for who
+    asks for an epoch from the one before the hole on, and below the one behind it.
+    """
+    for first, behind in log.lost_ranges():
+        if behind < log.log_end_offset and epoch >= log.epochs.epoch_of(behind):
+            continue
+        is_hidden = epoch >= log.epochs.epoch_of(first - 1)
+        if is_hidden and diverging.end_offset > first:
+            return True
+    return False
+
+
 def choose_truncation(log: Log, diverging: EpochEnd) -> Offset:
     """Where to cut `log`, given what the leader said of its own. Below what both have for sure, the
     logs are equal: a batch is known by its epoch and offset."""

@@ -71,40 +71,41 @@ class Fetcher:
         self._membership = membership
         self._throttle = membership.throttle
         self._followers: dict[PartitionKey, Follower] = {}
+        self._free: dict[PartitionKey, Follower] = {}
+        """Those that are not asked for: who has waited longest comes first."""
         self._lanes: list[_Asked | None] = [None] * LANES
         self._number = 0
         self._failures = 0
         self._ready_ms = -inf
         self._waits_for_flush = False
-        self._are_all_asked_for = False
-        """Nothing to ask or to wait for but answers: so it is at the end of most steps."""
+        self._look_again_ms = inf
+        """While a flush is waited for: compaction may sync a log, and nobody hears of it."""
 
     def __len__(self) -> int:
         return len(self._followers)
 
     def add(self, follower: Follower) -> None:
         self._followers[follower.key] = follower
-        self._are_all_asked_for = False
+        if not follower.is_asked_for:
+            self._free[follower.key] = follower
 
     def remove(self, key: PartitionKey) -> None:
         self._followers.pop(key, None)
+        self._free.pop(key, None)
 
     # --- asking -------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> SendFetch | None:
         """What to send now; none while answers or a flush are waited for, or nothing is due."""
-        if self._are_all_asked_for or now_ms < self._ready_ms or None not in self._lanes:
+        self._waits_for_flush = False
+        if not self._free or now_ms < self._ready_ms or None not in self._lanes:
             return None
-        due = [
-            follower
-            for follower in self._followers.values()
-            if not follower.is_asked_for and follower.ready_ms <= now_ms
-        ]
+        due = [follower for follower in self._free.values() if follower.ready_ms <= now_ms]
         if self._throttle.is_on:
             due = [follower for follower in due if self._ready_at(follower) <= now_ms]
         self._waits_for_flush = bool(due) and not all(follower.is_settled for follower in due)
         if not due or self._waits_for_flush:
-            self._are_all_asked_for = all(f.is_asked_for for f in self._followers.values())
+            self._look_again_ms = now_ms + self._membership.settings.fetch_wait_max_ms
             return None
         topics: dict[TopicId, FetchTopic] = {}
         partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
@@ -124,6 +125,7 @@ class Fetcher:
             topic.partitions.append(fetch)
             partitions[follower.key] = (follower, Offset(fetch.fetch_offset))
             follower.is_asked_for = True
+            del self._free[follower.key]
         settings = self._membership.settings
         self._number += 1
         lane = self._lanes.index(None)
@@ -191,7 +193,7 @@ class Fetcher:
                 follower.take(now, data, asked=offset)
                 self._collect(follower, fetched)
                 if data.records:
-                    self._followers[key] = self._followers.pop(key)
+                    self._free[key] = self._free.pop(key)
         return fetched
 
     def _take(self, number: int) -> _Asked | None:
@@ -199,9 +201,10 @@ class Fetcher:
         for lane, asked in enumerate(self._lanes):
             if asked is not None and asked.number == number:
                 self._lanes[lane] = None
-                for follower, _ in asked.partitions.values():
+                for key, (follower, _) in asked.partitions.items():
                     follower.is_asked_for = False
-                self._are_all_asked_for = False
+                    if self._followers.get(key) is follower:
+                        self._free[key] = follower
                 return asked
         return None
 
@@ -233,9 +236,11 @@ class Fetcher:
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
         deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
-        if None in self._lanes and not (self._waits_for_flush or self._are_all_asked_for):
-            waiting = [self._ready_at(f) for f in self._followers.values() if not f.is_asked_for]
-            soonest = max(min(waiting), self._ready_ms) if waiting else -inf
+        if self._free and None in self._lanes and not self._waits_for_flush:
+            waiting = [self._ready_at(follower) for follower in self._free.values()]
+            soonest = max(min(waiting), self._ready_ms)
             if soonest != -inf:
                 deadlines.append(soonest)
+        if self._waits_for_flush:
+            deadlines.append(self._look_again_ms)
         return min(deadlines, default=None)

@@ -47,6 +47,7 @@ class Follower:
         "_leader_watermark",
         "_membership",
         "_safeguards",
+        "_waits_for_room",
         "damaged_from",
         "ended",
         "has_moved",
@@ -85,6 +86,7 @@ class Follower:
         """Not to be fetched before."""
         self.trouble: ErrorCode | None = None
         """The last answer's error: why it waits."""
+        self._waits_for_room = False
         self.reports: list[str] = []
         self.has_written = self.has_moved = False
         """Since somebody last asked: something is to be flushed; the watermark moved."""
@@ -98,6 +100,7 @@ class Follower:
             self._cut(max(Offset(self._leader_watermark), log.log_start_offset))
 
     def configure(self, settings: TopicSettings) -> None:
+        self._membership.may_fetch_from[self.source] = None
         is_asked = settings.flush_policy == "ack"
         self._is_flushed_first = is_asked and Safeguard.FLUSH_BEFORE_ACK in self._safeguards
         self._is_listed = is_listed(
@@ -113,6 +116,10 @@ class Follower:
 
     def end(self) -> None:
         self.ended = True
+
+    def flushed(self) -> None:
+        """The log has been flushed: more may be asked for."""
+        self._membership.may_fetch_from[self.source] = None
 
     # --- what it has --------------------------------------------------------------------------
 
@@ -188,10 +195,18 @@ class Follower:
     # --- the answer ---------------------------------------------------------------------------
 
     def take(self, now: Now, data: PartitionData, *, asked: Offset) -> None:
-        """The answer to a fetch at `asked`. `DiskError` if the disk failed."""
+        """The answer to a fetch at `asked`. `DiskError` if the disk failed. On a full one it keeps
+        its place and asks again later: what could not be written, cut or begun is as it was."""
         if self.ended or asked != self.position:
             return  # to an older fetch, or of an older epoch
         self.trouble = None
+        try:
+            self._take(now, data)
+        except DiskFull:
+            self.has_written = True
+            self._wait_for_room(now)
+
+    def _take(self, now: Now, data: PartitionData) -> None:
         if data.error_code is ErrorCode.OFFSET_OUT_OF_RANGE and self._starts_over(data):
             return
         if data.error_code is not ErrorCode.NONE:
@@ -201,7 +216,9 @@ class Follower:
             at = data.diverging_epoch
             self._truncate(now, EpochEnd(LeaderEpoch(at.epoch), Offset(at.end_offset)))
             return
-        if self.damaged_from is not None and not self._may_repair(now):
+        if self.damaged_from is not None and not self._may_repair(
+            now, has_records=bool(data.records)
+        ):
             return
         if not self._append(now, data):
             return
@@ -215,24 +232,26 @@ class Follower:
         self._failures += 1
         self.ready_ms = now.monotonic_ms + pause_ms(self._failures, self._membership.settings)
 
+    def _wait_for_room(self, now: Now) -> None:
+        """Said once, however often it finds none."""
+        if not self._waits_for_room:
+            self._waits_for_room = True
+            self.reports.append(f"{self.name}: the disk is full: waits for room")
+        self._pause(now, ErrorCode.KAFKA_STORAGE_ERROR)
+
     def _append(self, now: Now, data: PartitionData) -> bool:
         """Whether all that came is here now."""
         records = data.records
         if not isinstance(records, bytes | bytearray | memoryview) or not records:
             return True
-        try:
-            self._make_room_for(memoryview(records))
-            appended = self.log.append_replicated(
-                memoryview(records), leader_epoch=self.leader_epoch, now_ms=now.wall_ms
-            )
-        except DiskFull:
-            self.has_written = True
-            if self._failures == 0:
-                self.reports.append(f"{self.name}: the disk is full: waits for room")
-            self._pause(now, ErrorCode.KAFKA_STORAGE_ERROR)
-            return False
+        self._membership.check_room()
+        self._make_room_for(memoryview(records))
+        appended = self.log.append_replicated(
+            memoryview(records), leader_epoch=self.leader_epoch, now_ms=now.wall_ms
+        )
         if appended.error is ErrorCode.NONE:
             self.has_written = True
+            self._waits_for_room = False
             return True
         self._pause(now, appended.error)
         self.reports.append(
@@ -286,7 +305,7 @@ class Follower:
         if offset >= self.position:
             self._pause(now, ErrorCode.UNKNOWN_SERVER_ERROR)
             self.reports.append(
-                f"{self.name}: node {self.source} says that our log parts from its own in epoch "
+                f"{self.name}: node {self.source} says our log diverges from its own in epoch "
                 f"{diverging.epoch} at {diverging.end_offset}, where we have nothing"
             )
             return
@@ -300,18 +319,19 @@ class Follower:
         self._leader_watermark = min(self._leader_watermark, self.log.log_end_offset)
 
     def _cut(self, offset: Offset) -> None:
-        if offset < self.log.log_start_offset:
-            self.log.start_at(offset)
-        else:
-            self.log.truncate_to(offset)
+        self.log.truncate_to(offset)
         self.damaged_from = self.log.first_damaged_offset()
         self.has_written = True
 
-    def _may_repair(self, now: Now) -> bool:
-        """Cut the damaged rest, once nobody relies on it any more."""
+    def _may_repair(self, now: Now, *, has_records: bool) -> bool:
+        """Cut the damaged rest, once nobody relies on it any more: neither the image here nor the
+        leader, which has nothing for us while it does (`Leader.withholds`)."""
         assert self.damaged_from is not None
         if self._is_trusted:
+            self._membership.awaiting_repair[self.key] = None
             self._pause(now, ErrorCode.CORRUPT_MESSAGE)
+            return False
+        if not has_records:
             return False
         self.reports.append(
             f"{self.name}: damaged at offset {self.damaged_from}: fetched again from there, from "

@@ -64,6 +64,7 @@ class Isr:
         "_is_unsure",
         "_retry_ms",
         "committed",
+        "eligible",
         "in_flight",
         "partition_epoch",
         "uncertain",
@@ -71,6 +72,8 @@ class Isr:
 
     def __init__(self, state: PartitionState) -> None:
         self.committed = state.isr
+        self.eligible = state.elr
+        """Out of sync, but with all that is committed: nothing is while so few are in sync."""
         self.partition_epoch = state.partition_epoch
         self.uncertain: tuple[NodeId, ...] = ()
         """Nodes that a proposal on this partition epoch has added, perhaps with success."""
@@ -92,7 +95,7 @@ class Isr:
             self.in_flight = None
             self._is_unsure = False
             self._retry_ms = None
-        self.committed = state.isr
+        self.committed, self.eligible = state.isr, state.elr
         self.uncertain = tuple(node for node in self.uncertain if node not in state.isr)
         self.partition_epoch = state.partition_epoch
 

@@ -22,7 +22,9 @@ knows that it leads no more; then it is let go, and with that the reassignment i
 
 A leader that finds its log **damaged**, or its disk **full**, resigns as soon as somebody else is
 in sync: it proposes a set without itself, and repairs its log, or waits for room, as a follower.
-Until then nobody is told that records are unreadable for good, because they are not.
+Until then nobody is told that records are unreadable for good, because they are not. With too few
+in sync, a follower that stops at the damage can't come in; if it is eligible (KIP-966) it has all
+that is committed, so after `replica.lag.time.max.ms` a damaged leader proposes it in its place.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
-from tidelog.partition.divergence import EpochEnd, find_divergence
+from tidelog.partition.divergence import EpochEnd, find_divergence, is_uncertain
 from tidelog.partition.isr import Isr, Member, ProposeIsr
 from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
 from tidelog.partition.progress import Progress
@@ -212,13 +214,18 @@ class Leader:
         """A record counts for its producer: with all in sync, or with us alone (acks=1)."""
         if by_all and self._waits_for_all:
             return self.high_watermark > last_offset
-        return self.may_acknowledge and self.durable_end_offset > last_offset
+        if self.ended is not None or not self._membership.has_session:
+            return False
+        log = self.log
+        end = log.flushed_offset if self.waits_for_flush else log.log_end_offset
+        return end > last_offset
 
     def _advance(self) -> bool:
         """Move the watermark as far as it may. Whether it moved."""
         if self.ended is not None or not self._membership.has_session:
             return False
-        end = self.durable_end_offset
+        log = self.log
+        end = log.flushed_offset if self.waits_for_flush else log.log_end_offset
         if self.has_followers:
             if not self.has_enough_replicas:
                 return False
@@ -267,7 +274,14 @@ class Leader:
         if self.ended is not None or not self._membership.has_session:
             return Appended(self.ended or ErrorCode.NOT_LEADER_OR_FOLLOWER)
         try:
-            appended = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            if not self._membership.has_room:
+                self._membership.check_room()
+            appended = self.log.append(
+                records,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                awaits_repair=self.damaged_from is not None and self._may_be_repaired(),
+            )
         except DiskFull:
             self.cannot_write = True
             raise
@@ -275,6 +289,13 @@ class Leader:
         if not self.waits_for_flush:
             self._advance()
         return appended
+
+    def _may_be_repaired(self) -> bool:
+        """Another replica may have what damage hides from us, and lead next: all that is known not
+        to have got beyond the damage have not."""
+        at = self.damaged_from
+        assert at is not None
+        return any(not 0 <= known.fetch_offset <= at for known in self.progress.values())
 
     def flushed(self) -> bool:
         """The log has been flushed. Whether the watermark moved."""
@@ -306,7 +327,8 @@ class Leader:
         """A client that hears of a failing disk asks who leads, and again there; one that hears of
         a corrupt message gives up."""
         self.look_for_damage()
-        return ErrorCode.KAFKA_STORAGE_ERROR if self._successors() else ErrorCode.CORRUPT_MESSAGE
+        has_others = bool(self._successors() or self._eligible())
+        return ErrorCode.KAFKA_STORAGE_ERROR if has_others else ErrorCode.CORRUPT_MESSAGE
 
     def look_for_damage(self) -> None:
         """The log may have found something out about itself."""
@@ -366,10 +388,18 @@ class Leader:
             at = fetch.fetch_offset
             diverging = find_divergence(self.log, epoch=fetch.last_fetched_epoch, offset=at)
             if diverging is not None:
-                return diverging
+                return self._unless_uncertain(fetch.last_fetched_epoch, diverging)
         if not self.log.log_start_offset <= fetch.fetch_offset <= self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         return None
+
+    def _unless_uncertain(self, epoch: LeaderEpoch, diverging: EpochEnd) -> EpochEnd | ErrorCode:
+        """Nobody is told to cut by an epoch that may have begun where our log can't be read."""
+        if self.damaged_from is not None and is_uncertain(
+            self.log, epoch=epoch, diverging=diverging
+        ):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return diverging
 
     def note_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
         """A fetch that `check_fetch` found good. Whether somebody may have waited for it: the high
@@ -385,6 +415,16 @@ class Leader:
             log_start_offset=fetch.log_start_offset,
         )
         return self._advance() or has_let_go
+
+    def withholds(self, node_id: NodeId, fetch_offset: Offset) -> bool:
+        """It is counted on for what it had, may be elected, and has found some of what is committed
+        to be damaged since: it gets nothing to mend its log with before it counts no more, so that
+        it does not cut away the rest while it does. Its own image may be older than ours."""
+        known = self.progress.get(node_id)
+        is_counted_on = node_id in self.isr.maximal or node_id in self.isr.eligible
+        if known is None or not is_counted_on:
+            return False
+        return fetch_offset < min(known.most_fetched, self.high_watermark)
 
     def has_news_for(self, node_id: NodeId) -> bool:
         """The follower does not know our watermark or our log's start yet."""
@@ -415,7 +455,8 @@ class Leader:
         if self.damaged_from is not None:
             self.look_for_damage()  # it may have been deleted since
         if self.damaged_from is not None or self.cannot_write:
-            wanted = tuple(n for n in wanted if n in self._successors()) or wanted
+            in_sync = tuple(node for node in wanted if node in self._successors())
+            wanted = in_sync or self._heirs(wanted, now_ms) or wanted
         if not self.isr.uncertain and sorted(wanted) == sorted(self.isr.committed):
             return None
         members = tuple(Member(node, self._broker_epoch_of(node)) for node in wanted)
@@ -429,6 +470,29 @@ class Leader:
             if node in self.isr.committed
             and self._membership.may_be_in_sync(node, known.broker_epoch)
         )
+
+    def _eligible(self) -> tuple[NodeId, ...]:
+        """Who may lead in our place though out of sync, in the order of the replicas."""
+        if self.has_enough_replicas:
+            return ()
+        return tuple(
+            node
+            for node, known in self.progress.items()
+            if node in self.isr.eligible
+            and self._membership.may_be_in_sync(node, known.broker_epoch)
+        )
+
+    def _heirs(self, wanted: tuple[NodeId, ...], now_ms: float) -> tuple[NodeId, ...]:
+        """The one eligible follower that leads in our place, if our log is damaged and nobody can
+        be taken in sync: whoever still gets what we have is waited for."""
+        if self.damaged_from is None or any(node not in self.isr.committed for node in wanted):
+            return ()
+        late = [
+            node
+            for node in self._eligible()
+            if now_ms - self.progress[node].caught_up_ms > self._lag_ms
+        ]
+        return tuple(late[:1])
 
     def isr_answered(self, proposal: ProposeIsr, error: ErrorCode, now_ms: float) -> bool:
         """The controller's word; `NETWORK_EXCEPTION` if none came. Whether the watermark moved."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidelog.log.disk import DiskFull
 from tidelog.metadata.image import NodeState
-from tidelog.model.ids import NodeId
+from tidelog.metadata.reserve import RESERVED
+from tidelog.model.ids import NodeId, PartitionKey
 from tidelog.partition.throttle import UNLIMITED, Throttle
 
 UNKNOWN_BROKER_EPOCH = -1
@@ -28,6 +30,7 @@ class ReplicationSettings:
     fetch_backoff_ms: int = 1_000
     request_timeout_ms: int = 30_000
     throttled_rate: int = UNLIMITED
+    leader_throttled_rate: int = UNLIMITED
     selects_by_rack: bool = True
 
 
@@ -60,6 +63,16 @@ class Membership:
         """It has asked that others lead in its place."""
         self.nodes: Mapping[NodeId, NodeState] = {}
         self.throttle = Throttle()
+        """Of what is fetched here for copies in the making."""
+        self.leader_throttle = Throttle()
+        """Of what copies in the making fetch from the leaders here."""
+        self.awaiting_repair: dict[PartitionKey, None] = {}
+        """Followers here that are damaged, and may not cut the rest while they are eligible."""
+        self.may_fetch_from: dict[NodeId, None] = {}
+        """Nodes from which there may be something to ask for now: something has happened to what is
+        followed from there, or was asked for."""
+        self.has_room = True
+        """False while the disk is so full that the remaining space is reserved for metadata."""
 
     def may_be_in_sync(self, node_id: NodeId, broker_epoch: int) -> bool:
         """It is the incarnation that is registered now: of another one, what it said it had may be
@@ -69,6 +82,11 @@ class Membership:
         if known is None or getattr(known, "is_fenced", False):
             return False
         return broker_epoch in (UNKNOWN_BROKER_EPOCH, known.epoch)
+
+    def check_room(self) -> None:
+        """`DiskFull` if records may not take what is left of the disk."""
+        if not self.has_room:
+            raise DiskFull(RESERVED)
 
     def rack_of(self, node_id: NodeId) -> str | None:
         known = self.nodes.get(node_id)

@@ -21,6 +21,7 @@ class Progress:
         "fetched_ms",
         "is_close",
         "log_start_offset",
+        "most_fetched",
         "node_id",
         "told_high_watermark",
         "told_log_start_offset",
@@ -29,6 +30,8 @@ class Progress:
     def __init__(self, node_id: NodeId, *, now_ms: float) -> None:
         self.node_id = node_id
         self.fetch_offset = NO_OFFSET
+        self.most_fetched = NO_OFFSET
+        """The largest offset that this incarnation has fetched at."""
         self.log_start_offset = NO_OFFSET
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.caught_up_ms = now_ms
@@ -56,6 +59,8 @@ class Progress:
         elif self.fetch_offset != NO_OFFSET and fetch_offset >= self._leader_end_then:
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
         self.is_close = self.fetch_offset != NO_OFFSET and fetch_offset >= self._leader_end_then
+        is_same = broker_epoch == self.broker_epoch
+        self.most_fetched = max(self.most_fetched, fetch_offset) if is_same else fetch_offset
         self.fetch_offset = fetch_offset
         self.log_start_offset = log_start_offset
         self.broker_epoch = broker_epoch

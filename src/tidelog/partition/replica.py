@@ -25,6 +25,7 @@ from tidelog.model.ids import (
     NO_NODE,
     NO_OFFSET,
     LeaderEpoch,
+    NodeId,
     Offset,
     PartitionKey,
     TopicPartition,
@@ -34,6 +35,7 @@ from tidelog.model.settings import TopicSettings
 from tidelog.partition.follower import Follower
 from tidelog.partition.leader import Leader
 from tidelog.partition.membership import Membership
+from tidelog.partition.throttle import is_listed
 
 
 class Replica:
@@ -102,6 +104,16 @@ class Replica:
         if self.follower is not None:
             self.follower.follow(state)
         return False
+
+    def is_throttled_for(self, node_id: NodeId) -> bool:
+        """That node's copy is in the making, and the topic says that we give to those slowly."""
+        if self.leader is None or node_id in self.leader.isr.maximal:
+            return False
+        return is_listed(
+            self._settings.leader_replication_throttled_replicas,
+            self.key.partition,
+            self._membership.node_id,
+        )
 
     def _take_role(self, now_ms: float) -> None:
         state, me = self.state, self._membership.node_id
@@ -238,6 +250,8 @@ class Replica:
         self.log.flushed(ticket)
         if self.leader is not None:
             self.leader.flushed()
+        elif self.follower is not None:
+            self.follower.flushed()
 
     def close_cleanly(self) -> None:
         """Flush, and say so for the next start; what waited for the flush counts now."""
@@ -252,14 +266,20 @@ class Replica:
         news = self.log.damage[self._reported :]
         self._reported += len(news)
         reports = [f"{self.name}: {damage}" for damage in news]
-        if self.leader is not None and news:
-            self.leader.look_for_damage()
+        if news:
+            self.look_for_damage()
         if self.follower is not None:
-            if news:
-                self.follower.look_for_damage()
             reports += self.follower.reports
             self.follower.reports = []
         return reports
+
+    def look_for_damage(self) -> None:
+        """The log may have found something out about itself: a leader is to resign, a follower to
+        fetch from there, so that it does not count as in sync."""
+        if self.leader is not None:
+            self.leader.look_for_damage()
+        if self.follower is not None:
+            self.follower.look_for_damage()
 
     def validate(self) -> None:
         assert self.leader is None or self.follower is None

@@ -1,9 +1,12 @@
-"""How much a node may fetch for copies that are being made, in bytes a second.
+"""How much a node may fetch for copies that are being made, or give to them, in bytes a second.
 
 A budget that fills with time, up to what is allowed in one second. A fetch reserves what it may
 bring and gives back what it did not; a batch that is larger than what was reserved comes whole
 nevertheless and leaves a debt, and nothing more is asked for until time has paid it. So over any
 span the bytes are at most the rate times its length, plus one second's and one batch.
+
+A leader counts what it gives when the answer leaves. A fetch for which nothing is left meanwhile
+is answered without those records when its time is over, and asks again.
 
 Only copies are held back that are not in sync and that the topic's setting names: who is in sync
 must not fall behind for the sake of who is not.
@@ -62,6 +65,13 @@ class Throttle:
         reserved = min(most_bytes, max(1, int(self._balance)))
         self._balance -= reserved
         return reserved
+
+    def available(self, now_ms: float) -> int:
+        """How much may be sent now: nothing, until a fetch's worth of it has come together."""
+        if not self.is_on:
+            return UNLIMITED
+        self._fill(now_ms)
+        return int(self._balance) if self.ready_ms <= now_ms else 0
 
     def settle(self, now_ms: float, *, reserved: int, used: int) -> None:
         """The answer is there, or won't come: it was `used`, of what was reserved."""

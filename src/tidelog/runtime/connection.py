@@ -1,9 +1,13 @@
 """One client's socket: frames in, responses out, never blocking.
 
-HOT PATH. Raw non-blocking sockets on the loop's readiness callbacks: a frame is received into one
+HOT PATH. Raw non-blocking sockets in the loop's turns (`turns.py`): a frame is received into one
 reused buffer and handed to the node in place; a response leaves with one `sendmsg`, or with
 `sendfile` where it is a large range of a file. While a client does not take its responses, no
 more of its requests are read: its memory here is bounded by what it already sent.
+
+In one turn of the loop a connection hands over a few of its frames at most (`TURN_FRAMES`,
+`TURN_S`); if more have been received, they wait for its next turn, and meanwhile nothing is read
+from it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,6 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
 
@@ -20,11 +23,20 @@ from tidelog.log.disk import DiskError, FileSpan
 from tidelog.model.ids import ConnectionId
 from tidelog.model.limits import MIN_REQUEST_BYTES
 from tidelog.runtime.file_disk import OpenFile
-from tidelog.runtime.receive_pool import LARGE_REQUEST_BYTES, ReceivePool
+from tidelog.runtime.frame_progress import FrameProgress
+from tidelog.runtime.receive_pool import FREE_BYTES, ReceivePool
+from tidelog.runtime.turns import Turns
 from tidelog.wire.errors import DecodeError
-from tidelog.wire.frames import FrameBuffer
+from tidelog.wire.frames import KEPT_BYTES, FrameBuffer
 
 log = logging.getLogger("tidelog")
+
+TURN_FRAMES = 32
+"""Frames of one connection in a turn of the loop."""
+
+TURN_S = 0.0005
+"""After this long no further frame of the connection is begun in the same turn. Many small requests
+that came together are still dealt with in one turn; of expensive ones, one."""
 
 SENDFILE_FROM_BYTES = 256 * 1024
 """Below this a `pread` into memory joins the header in one segment and is cheaper."""
@@ -50,10 +62,11 @@ class SocketConnection:
 
     def __init__(
         self,
-        loop: AbstractEventLoop,
+        turns: Turns,
         sock: socket.socket,
         connection_id: ConnectionId,
         *,
+        owner: str,
         max_frame_bytes: int,
         min_frame_bytes: int = MIN_REQUEST_BYTES,
         pool: ReceivePool,
@@ -61,7 +74,8 @@ class SocketConnection:
         on_lost: Callable[[ConnectionId, str], None],
     ) -> None:
         self.connection_id = connection_id
-        self._loop = loop
+        self._turns = turns
+        self._loop = turns.loop
         self._socket = sock
         self._fd = sock.fileno()
         self._frames = FrameBuffer(max_frame_bytes, min_frame_bytes)
@@ -69,8 +83,11 @@ class SocketConnection:
         self._on_lost = on_lost
         self._output: deque[Part] = deque()
         self._pool = pool
-        self._reserved_bytes = 0
+        self._room = pool.room(owner, self._on_room)
+        self._progress = FrameProgress()
+        self._frames_taken = 0
         self._is_starved = False
+        self._is_queued = False
         self._is_paused = False
         self._is_reading = False
         self._is_writing = False
@@ -88,7 +105,13 @@ class SocketConnection:
 
     def resume(self) -> None:
         self._is_paused = False
-        self._loop.call_soon(self._deliver)
+        self._queue_turn()
+
+    def _queue_turn(self) -> None:
+        """Deliver in the next turn, after the other connections have had theirs."""
+        if not self._is_queued:
+            self._is_queued = True
+            self._turns.queue(self._deliver)
 
     def _update_reading(self) -> None:
         wanted = not (
@@ -99,12 +122,14 @@ class SocketConnection:
             or self._is_closed
         )
         if wanted and not self._is_reading:
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._turns.watch(self._fd, self._on_readable)
         elif self._is_reading and not wanted:
-            self._loop.remove_reader(self._fd)
+            self._turns.unwatch(self._fd)
         self._is_reading = wanted
 
     def _on_readable(self) -> None:
+        if self._is_queued:  # it still has frames to hand over
+            return
         try:
             count = self._socket.recv_into(self._frames.writable())
         except (BlockingIOError, InterruptedError):
@@ -119,44 +144,73 @@ class SocketConnection:
         self._deliver()
 
     def _deliver(self) -> None:
-        """Hand over the whole frames that are here, until told to pause."""
+        """Hand over the whole frames that are here, until told to pause or the turn is over."""
+        self._is_queued = False
+        turn_ends, taken = self._loop.time() + TURN_S, 0
         try:
             while not (self._is_paused or self._output or self._is_closing or self._is_closed):
                 frame = self._frames.next_frame()
                 if frame is None:
+                    self._ask_for_room()
                     break
                 self._on_frame(self.connection_id, frame)
+                taken += 1
+                self._frames_taken += 1
+                if self._frames.pending_bytes and (
+                    taken >= TURN_FRAMES or self._loop.time() >= turn_ends
+                ):
+                    self._queue_turn()
+                    break
         except DecodeError as error:
             log.info("connection %d closed: %s", self.connection_id, error)
             self._lose(str(error))
             return
-        self._make_reservation()
         self._update_reading()
 
-    def _make_reservation(self) -> None:
-        """A large request is read on only with room for all of it."""
-        wanted = self._frames.expected_bytes
-        if wanted == self._reserved_bytes or self._is_starved:
+    def _ask_for_room(self) -> None:
+        """Receiving on may need a larger buffer; a large one is given up when it is empty."""
+        frames, room = self._frames, self._room
+        if self._is_starved:  # it has asked: a response has left meanwhile, and no byte has come
             return
-        self._return_reservation()
-        if wanted > LARGE_REQUEST_BYTES and not self._is_closed:
-            if self._pool.take(wanted, self._on_room):
-                self._reserved_bytes = wanted
-            else:
-                self._is_starved = True
+        if frames.is_at_rest and not (room.taken or room.borrowed):
+            return
+        if not frames.pending_bytes and (frames.capacity > KEPT_BYTES or room.borrowed):
+            frames.release()
+        needed = frames.capacity_needed - FREE_BYTES
+        if needed > room.held:
+            is_first = not self._frames_taken
+            self._is_starved = not room.grow(
+                needed, frame_bytes=frames.expected_bytes, is_first_frame=is_first
+            )
+        elif needed < room.held:
+            room.shrink(max(0, needed))
 
-    def _on_room(self) -> bool:
-        if self._is_closed:
-            return False
+    def _on_room(self) -> None:
         self._is_starved = False
-        self._reserved_bytes = self._frames.expected_bytes
         self._update_reading()
-        return True
 
-    def _return_reservation(self) -> None:
-        reserved, self._reserved_bytes = self._reserved_bytes, 0
-        if reserved:
-            self._pool.give_back(reserved)
+    def look_after(self, now_ms: float, *, timeout_ms: float) -> None:
+        """Called every now and then: close the connection if the frame under way makes no progress,
+        and give up a buffer that is kept for nothing while memory is short."""
+        if self._is_closed:
+            return
+        frames = self._frames
+        is_short = self._pool.has_waiting and self._room.held > 0
+        waits_for_node = self._is_paused or self._is_starved or self._is_queued
+        if waits_for_node or not frames.pending_bytes or (self._output and not is_short):
+            self._progress.forget()
+            if self._pool.is_short and self._room.held and not frames.pending_bytes:
+                frames.release()
+                self._room.shrink(0)
+            return
+        self._progress.look(now_ms, frame=self._frames_taken, received_bytes=frames.pending_bytes)
+        if self._progress.is_too_slow(now_ms, timeout_ms=timeout_ms, is_short=is_short):
+            reason = (
+                f"a request of {frames.expected_bytes} bytes began and did not arrive: "
+                f"{frames.pending_bytes} bytes of it came, and no more for too long"
+            )
+            log.info("connection %d closed: %s", self.connection_id, reason)
+            self._lose(reason)
 
     # --- out ----------------------------------------------------------------------------------
 
@@ -199,7 +253,7 @@ class SocketConnection:
             if self._is_closing:
                 self._lose("closed by the node")
             else:
-                self._loop.call_soon(self._deliver)
+                self._queue_turn()
 
     def _wait_for_room(self) -> None:
         if not self._is_writing:
@@ -263,7 +317,7 @@ class SocketConnection:
             self._loop.remove_writer(self._fd)
             self._is_writing = False
         self._socket.close()
-        self._return_reservation()
+        self._room.close()
         self._on_lost(self.connection_id, reason)
 
 

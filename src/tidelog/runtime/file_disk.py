@@ -2,11 +2,16 @@
 
 A `File` here is a name with, most of the time, a descriptor. Descriptors are few and partitions
 are many, so at most `max_open_files` stay open: the longest unused gives way and is opened again
-when somebody asks. Two kinds never give way: a file in use by a call in another thread, and a file
-that was deleted or replaced while somebody holds it (its name would now lead elsewhere, or
-nowhere). One with unsynced writes gives way only if all have them, and is synced first, because a
-write-back error is reported to those who had the file open when it happened. Should the process
-run out of descriptors all the same, a file gives way then, too: the disk is not at fault.
+when somebody asks. A file in use by a call in another thread does not give way. One with unsynced
+writes gives way only if all have them, and is synced first, because a write-back error is reported
+to those who had the file open when it happened; what was written without the need of a sync does
+not count. Should the process run out of descriptors all the same, a file gives way then, too: the
+disk is not at fault.
+
+The operating system gives a deleted file's blocks back when its last descriptor is closed, so a
+file that is deleted or replaced is closed here and then, whoever still refers to it. Two things put
+that off: a call under way in another thread, and a `FileSpan` that is being sent (`pin`). Such a
+file never gives way either: its name now leads elsewhere, or nowhere.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import os
 import resource
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
@@ -57,6 +62,7 @@ class OpenFile:
         "is_detached",
         "is_dirty",
         "name",
+        "pins",
         "users",
     )
 
@@ -65,8 +71,10 @@ class OpenFile:
         self.name = path
         self.descriptor = _CLOSED
         self.users = 0
+        self.pins = 0
         self.is_dirty = False
         self.is_detached = False
+        """It was deleted, or another file was renamed over it."""
         self.failure: DiskError | None = None
 
     def __del__(self) -> None:
@@ -108,10 +116,10 @@ class OpenFile:
         finally:
             self.disk.end_use(self)
 
-    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+    def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         descriptor = self.disk.begin_use(self)
         try:
-            self.is_dirty = True
+            self.is_dirty = self.is_dirty or needs_sync
             written = os.pwritev(descriptor, parts, position)
             if written < sum(map(len, parts)):
                 _write_rest(descriptor, parts, position, written)
@@ -131,7 +139,9 @@ class OpenFile:
             self.disk.end_use(self)
 
     def sync(self) -> None:
-        descriptor = self.disk.begin_use(self)
+        descriptor = self.disk.begin_sync(self)
+        if descriptor is None:
+            return
         try:
             if self.failure is not None:
                 raise self.failure
@@ -146,6 +156,12 @@ class OpenFile:
         """Gives the descriptor back; unsynced writes are left to the operating system. Whoever
         holds the file may go on using it."""
         self.disk.give_back(self)
+
+    def pin(self) -> None:
+        self.disk.pin(self)
+
+    def unpin(self) -> None:
+        self.disk.unpin(self)
 
 
 def _read_rest(descriptor: int, size: int, position: int) -> bytes:
@@ -186,6 +202,8 @@ class Directory:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError:
+            return  # it was deleted: what its parent says of it is synced with the parent
         except OSError as error:
             raise _sync_error(error, self._path) from error
 
@@ -248,11 +266,12 @@ class FileDisk:
 
     def rename(self, old: str, new: str) -> None:
         with self._lock:
-            self._detach(new)
+            self._open_if_pinned(new)
             try:
                 os.rename(self.absolute(old), self.absolute(new))
             except OSError as error:
                 raise _disk_error(error, "renaming", old) from error
+            self._detach(new)
             moved = self._files.pop(old, None)
             if moved is not None:
                 moved.name = new
@@ -260,12 +279,14 @@ class FileDisk:
 
     def delete(self, path: str) -> None:
         with self._lock:
-            below = path + "/"
-            for held in [name for name in self._files if name == path or name.startswith(below)]:
-                self._detach(held)
             absolute = self.absolute(path)
+            is_directory = os.path.isdir(absolute)
+            found = self._files_below(path) if is_directory else [path]
+            held = tuple(name for name in found if name in self._files)
+            for name in held:
+                self._open_if_pinned(name)
             try:
-                if os.path.isdir(absolute):
+                if is_directory:
                     shutil.rmtree(absolute)
                 else:
                     os.unlink(absolute)
@@ -273,6 +294,16 @@ class FileDisk:
                 pass
             except OSError as error:
                 raise _disk_error(error, "deleting", path) from error
+            finally:
+                for name in held:
+                    if not os.path.exists(self.absolute(name)):
+                        self._detach(name)
+
+    def _files_below(self, path: str) -> Iterator[str]:
+        """By their paths from the root."""
+        for folder, _, names in os.walk(self.absolute(path)):
+            for name in names:
+                yield os.path.relpath(os.path.join(folder, name), self.root)
 
     # --- descriptors --------------------------------------------------------------------------
 
@@ -289,6 +320,8 @@ class FileDisk:
         """The file's descriptor, safe from being closed until `end_use`."""
         with self._lock:
             if file.descriptor == _CLOSED:
+                if file.is_detached:
+                    raise DiskError(f"using {file.name}: it was deleted or replaced, and is closed")
                 try:
                     self._open_descriptor(file, 0)
                 except OSError as error:
@@ -299,6 +332,23 @@ class FileDisk:
     def end_use(self, file: OpenFile) -> None:
         with self._lock:
             file.users -= 1
+            if file.is_detached:
+                self._close_if_deleted(file)
+
+    def pin(self, file: OpenFile) -> None:
+        with self._lock:
+            file.pins += 1
+
+    def unpin(self, file: OpenFile) -> None:
+        with self._lock:
+            file.pins -= 1
+            self._close_if_deleted(file)
+
+    def begin_sync(self, file: OpenFile) -> int | None:
+        """As `begin_use`; None if the file was deleted or replaced: nobody will read it again."""
+        with self._lock:
+            is_deleted = file.is_detached and file.descriptor == _CLOSED
+            return None if is_deleted else self.begin_use(file)
 
     def give_back(self, file: OpenFile) -> None:
         """Close the descriptor if the file can be opened again by its name."""
@@ -307,11 +357,11 @@ class FileDisk:
                 self._close_descriptor(file)
 
     def forget(self, file: OpenFile) -> None:
-        """Nobody holds the file any more."""
+        """Nobody holds the file any more. Another thread may have closed it while this one waited
+        for the lock."""
         with self._lock:
-            self._open.pop(file.descriptor, None)
-            os.close(file.descriptor)
-            file.descriptor = _CLOSED
+            if file.descriptor != _CLOSED:
+                self._close_descriptor(file)
 
     def with_descriptor(self, attempt: Callable[[], Result]) -> Result:
         """`attempt`, which needs a descriptor; if there is none, a file gives way."""
@@ -362,11 +412,21 @@ class FileDisk:
         file.descriptor = _CLOSED
         file.is_dirty = False
 
+    def _close_if_deleted(self, file: OpenFile) -> None:
+        is_needed = file.users or file.pins or not file.is_detached
+        if not is_needed and file.descriptor != _CLOSED:
+            self._close_descriptor(file)
+
+    def _open_if_pinned(self, path: str) -> None:
+        """The name is about to lead elsewhere, and somebody will read the file after that."""
+        file = self._files.get(path)
+        if file is not None and file.pins and file.descriptor == _CLOSED:
+            self.begin_use(file)
+            self.end_use(file)
+
     def _detach(self, path: str) -> None:
-        """The name is about to lead elsewhere: those who hold the file keep its descriptor."""
+        """The name leads elsewhere, or nowhere: only a file that is needed keeps its descriptor."""
         file = self._files.pop(path, None)
         if file is not None:
-            if file.descriptor == _CLOSED and os.path.exists(self.absolute(path)):
-                self.begin_use(file)
-                self.end_use(file)
             file.is_detached = True
+            self._close_if_deleted(file)

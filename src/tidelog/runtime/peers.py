@@ -18,6 +18,7 @@ from tidelog.broker.events import PeerAnswered, PeerFailed
 from tidelog.model.ids import CallId, ConnectionId, Endpoint
 from tidelog.runtime.connection import SocketConnection
 from tidelog.runtime.receive_pool import ReceivePool
+from tidelog.runtime.turns import Turns
 
 log = logging.getLogger("tidelog")
 
@@ -45,15 +46,16 @@ class PeerSockets:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        turns: Turns,
         *,
         max_frame_bytes: int,
-        pool: ReceivePool,
         on_event: Callable[[PeerAnswered | PeerFailed], None],
     ) -> None:
-        self._loop = loop
+        self._turns = turns
+        self._loop = turns.loop
         self._max_frame_bytes = max_frame_bytes
-        self._pool = pool
+        self._pool = ReceivePool(2 * max_frame_bytes, largest=max_frame_bytes)
+        """Not the clients': they can't keep this node from hearing of its cluster."""
         self._on_event = on_event
         self._lines: dict[_Key, _Line] = {}
         self._next_id = 1
@@ -92,9 +94,10 @@ class PeerSockets:
             return
         line.connecting = None
         connection = SocketConnection(
-            self._loop,
+            self._turns,
             sock,
             ConnectionId(self._next_id),
+            owner=endpoint.host,
             max_frame_bytes=self._max_frame_bytes,
             min_frame_bytes=_LEAST_RESPONSE_BYTES,
             pool=self._pool,

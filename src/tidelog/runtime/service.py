@@ -11,8 +11,10 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import Any, Protocol
@@ -53,10 +55,24 @@ from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
 from tidelog.runtime.peers import PeerSockets
 from tidelog.runtime.receive_pool import ReceivePool
+from tidelog.runtime.turns import Turns
+from tidelog.runtime.wall_clock import wall_clock_ms
 from tidelog.runtime.zookeeper import KazooMissing, ZooKeeperDoor
 from tidelog.zookeeper.requests import AskZooKeeper
 
 log = logging.getLogger("tidelog")
+
+_SWITCH_INTERVAL_S = 0.0005
+"""How long the flush thread, when a flush is done, waits for a busy loop to let it say so. Python's
+own 5 ms would be most of what an acknowledgement takes beside a busy client."""
+
+_LOOK_AFTER_S = 0.5
+"""How often the frames that connections are receiving are looked at."""
+
+_NEEDS_ASSERTIONS = (
+    "a node does not run with python -O or PYTHONOPTIMIZE: assertions are how it notices that it "
+    "is wrong itself, and stops before it damages data; start it without"
+)
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -81,6 +97,7 @@ def serve(options: ServeOptions) -> int:
     """Run a node until SIGTERM or SIGINT; prints `ready HOST:PORT` once clients may connect."""
     lock = lock_data_directory(options.data_dir)
     raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_serve(options))
@@ -94,13 +111,15 @@ class Machine(Protocol):
 
     def start(self, now: Now) -> list[Effect]: ...
 
-    def step(self, now: Now, event: Event) -> list[Effect]: ...
+    def receive(self, now: Now, event: Event) -> list[Effect]: ...
+
+    def settle(self, now: Now) -> list[Effect]: ...
 
     def next_deadline(self) -> float | None: ...
 
 
 def system_clock() -> Now:
-    return Now(time.monotonic() * 1000, int(time.time() * 1000))
+    return Now(time.monotonic() * 1000, wall_clock_ms())
 
 
 def node_on_files(config: NodeConfig, data_dir: Path) -> Machine:
@@ -125,16 +144,20 @@ class Service:
         self._connections: dict[ConnectionId, SocketConnection] = {}
         self._next_connection = 1
         self._max_connections = min(self._settings.max_connections, connection_room())
+        self._connections_from: Counter[str] = Counter()
         self._receive_pool = ReceivePool(
-            max(self._settings.queued_max_request_bytes, self._settings.socket_request_max_bytes)
+            max(self._settings.queued_max_request_bytes, self._settings.socket_request_max_bytes),
+            largest=self._settings.socket_request_max_bytes,
         )
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: float | None = None
+        self._turns = Turns(loop, begin=self._begin_turn, end=self._end_turn)
+        self._turn_now: Now | None = None
+        """While a turn is on, what the clock said when it began."""
         self._flusher = Flusher(self._flush_done_in_thread)
         self._peers = PeerSockets(
-            loop,
+            self._turns,
             max_frame_bytes=self._settings.socket_request_max_bytes,
-            pool=self._receive_pool,
             on_event=self._step,
         )
         self._zookeeper = _zookeeper(loop, self._settings, self._step)
@@ -162,6 +185,8 @@ class Service:
 
     def start(self) -> None:
         self._flusher.start()
+        if not __debug__:
+            raise ServeError(_NEEDS_ASSERTIONS)
         try:
             effects = self._node.start(self._clock())
         except (StartRefused, DiskError) as error:
@@ -174,6 +199,7 @@ class Service:
             raise _not_listening(self._options, error) from None
         if self._zookeeper is not None:
             self._zookeeper.start()
+        self._look_after_connections()
 
     def request_stop(self) -> None:
         """Not while a flush is under way: were it to fail, the stop's own flush of the same file
@@ -216,9 +242,25 @@ class Service:
     # --- events -------------------------------------------------------------------------------
 
     def _step(self, event: Event) -> None:
+        """Part of the turn that is on, or a turn of its own."""
         if self._is_broken:
             return
-        self._perform(self._node.step(self._clock(), event))
+        now = self._turn_now
+        if now is not None:
+            self._perform(self._node.receive(now, event))
+        else:
+            self._begin_turn()
+            self._step(event)
+            self._end_turn()
+
+    def _begin_turn(self) -> None:
+        self._turn_now = self._clock()
+
+    def _end_turn(self) -> None:
+        now, self._turn_now = self._turn_now, None
+        if now is None or self._is_broken:
+            return
+        self._perform(self._node.settle(now))
         self._arm_timer()
 
     def _on_frame(self, connection: ConnectionId, frame: memoryview) -> None:
@@ -229,25 +271,45 @@ class Service:
             log.warning("%s refused: %d connections are open", peer, len(self._connections))
             sock.close()
             return
+        host = peer.rpartition(":")[0]
+        if self._connections_from[host] >= self._settings.max_connections_per_ip:
+            log.warning("%s refused: max.connections.per.ip are open from there", peer)
+            sock.close()
+            return
         connection_id = ConnectionId(self._next_connection)
         self._next_connection += 1
         connection = SocketConnection(
-            self._loop,
+            self._turns,
             sock,
             connection_id,
+            owner=host,
             max_frame_bytes=self._settings.socket_request_max_bytes,
             pool=self._receive_pool,
             on_frame=self._on_frame,
-            on_lost=self._on_lost,
+            on_lost=partial(self._on_lost, host),
         )
         self._connections[connection_id] = connection
+        self._connections_from[host] += 1
         self._step(ConnectionOpened(connection_id, peer))
         connection.start()
 
-    def _on_lost(self, connection_id: ConnectionId, reason: str) -> None:
+    def _on_lost(self, host: str, connection_id: ConnectionId, reason: str) -> None:
         if self._connections.pop(connection_id, None) is not None:
+            self._connections_from[host] -= 1
+            if not self._connections_from[host]:
+                del self._connections_from[host]
             log.debug("connection %d: %s", connection_id, reason)
             self._step(ConnectionClosed(connection_id))
+
+    def _look_after_connections(self) -> None:
+        """Frames that do not arrive are given up, and buffers that are kept for nothing."""
+        if self.stopped.done():
+            return
+        now_ms = self._clock().monotonic_ms
+        timeout_ms = self._settings.socket_request_progress_timeout_ms
+        for connection in list(self._connections.values()):
+            connection.look_after(now_ms, timeout_ms=timeout_ms)
+        self._loop.call_later(_LOOK_AFTER_S, self._look_after_connections)
 
     def _flush_done_in_thread(self, event: FlushDone) -> None:
         try:
@@ -341,6 +403,7 @@ class Service:
         self._flusher.stop()
         if self._timer is not None:
             self._timer.cancel()
+        self._turns.close()
 
     def _node_config(self) -> NodeConfig:
         options = self._options
@@ -351,6 +414,8 @@ class Service:
             rack=self._settings.broker_rack or None,
             settings=self._settings,
             topic_defaults=options.settings,
+            listen_host=options.host,
+            data_dir=os.path.abspath(options.data_dir),
         )
 
 

@@ -50,10 +50,11 @@ def find_broken(
     nodes: int = 1,
     consensus: str = "quorum",
     max_seeds: int = MAX_SEEDS,
+    likely: int | None = None,
 ) -> Discovery | None:
     """The same for a node that is wrong in a way of its own: the canary."""
     options = RunOptions(make_node=make_node, nodes=nodes, consensus=consensus)
-    return find_red(options, max_seeds=max_seeds)
+    return find_red(options, max_seeds=max_seeds, likely=likely)
 
 
 def find_red(options: RunOptions, *, max_seeds: int, likely: int | None = None) -> Discovery | None:

@@ -3,7 +3,8 @@
 A *flush* (the effect `StartFlush`) is split in two, because appends go on meanwhile: `begin_flush`
 notes what is covered, `finish_flush` makes just that durable; a crash in between leaves the covered
 writes as unsynced as any. Handles belong to one incarnation of the node: after a crash, those of
-the dead are refused, so that nothing of the old process can touch the new one's disk.
+the dead are refused, so that nothing of the old process can touch the new one's disk. So are those
+of a deleted file, unless it is pinned: then it takes up room until the last `FileSpan` is gone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tidelog.log.disk import Buffer, DiskError, DiskFull, File, Syncable, SyncFailed
+from tidelog.metadata.reserve import ReservedFile
 from tidelog.sim.disk_faults import DiskFaults
+from tidelog.sim.effort import Effort
 from tidelog.sim.images import (
     SECTOR_BYTES,
     Change,
@@ -59,12 +62,15 @@ class SimFile:
         assert position >= 0, f"{self._path}: read at {position}"
         assert size >= 0, f"{self._path}: read of {size} bytes"
         self._disk.faults.before_read(self._path)
-        return bytes(self.image.cached[position : position + size])
+        data = bytes(self.image.cached[position : position + size])
+        self._disk.effort.read(len(data))
+        return data
 
-    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+    def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         self._check_open()
         assert position >= 0, f"{self._path}: write at {position}"
         data = b"".join(parts)
+        self._disk.effort.wrote()
         faults = self._disk.faults
         faults.before_change()
         if faults.is_write_failing(self._path):
@@ -77,15 +83,25 @@ class SimFile:
             raise DiskFull(f"{self._path}: no space left on device")
         self._record(position, data)
 
+    def pin(self) -> None:
+        self.image.pins += 1
+
+    def unpin(self) -> None:
+        self.image.pins -= 1
+
     def truncate(self, size: int) -> None:
         self._check_open()
+        self._disk.effort.wrote()
         self._disk.faults.before_change()
         if self._disk.faults.is_write_failing(self._path):
             raise DiskError(f"{self._path}: input/output error on truncate")
         self.image.record(Change(self._disk.next_sequence(), size, None))
 
     def sync(self) -> None:
+        if self.image.is_deleted:
+            return
         self._check_open()
+        self._disk.effort.synced()
         self._disk.faults.before_change()
         self._disk.finish_flush(self._disk.begin_flush((self,)))
 
@@ -99,6 +115,8 @@ class SimFile:
     def _check_open(self) -> None:
         assert not self._closed, f"{self._path} is closed"
         assert self._incarnation == self._disk.incarnation, f"{self._path}: handle of the dead"
+        is_closed = self.image.is_deleted and not self.image.pins
+        assert not is_closed, f"{self._path} was deleted, and nobody sends from it"
 
 
 class SimDirectory:
@@ -116,6 +134,7 @@ class SimDirectory:
 
     def sync(self) -> None:
         assert self._incarnation == self._disk.incarnation, f"{self._path}: handle of the dead"
+        self._disk.effort.synced()
         self._disk.faults.before_change()
         self._disk.finish_flush(self._disk.begin_flush((self,)))
 
@@ -128,8 +147,11 @@ class SimDisk:
         self._root = DirectoryImage()
         self._journal = NameJournal()
         self._sequence = 0
+        self._unfreed: list[FileImage] = []
+        """Deleted in this incarnation while somebody was sending from them."""
         self.incarnation = 0
         self.faults = DiskFaults(random)
+        self.effort = Effort()
         self.syncs = 0
 
     # --- the door --------------------------------------------------------------------------------
@@ -143,6 +165,7 @@ class SimDisk:
                 raise FileNotFoundError(path)
             entry = FileImage()
             self._change_name(path, entry)
+        entry.is_deleted = False  # a power failure may have brought it back
         return SimFile(self, entry, path)
 
     def directory(self, path: str) -> Syncable:
@@ -193,6 +216,8 @@ class SimDisk:
         """Notes what the flush covers: all changes made so far, and none made later."""
         covered = []
         for target in targets:
+            if isinstance(target, ReservedFile):
+                target = target.file
             assert isinstance(target, SimFile | SimDirectory), f"{target!r} is not of this disk"
             covered.append((target.image, target.path))
         return FlushTicket(targets=tuple(covered), up_to=self._sequence)
@@ -216,12 +241,14 @@ class SimDisk:
     def lose_process(self) -> None:
         """kill -9: what was written is in the cache, and open handles are gone."""
         self.incarnation += 1
+        self._unfreed = []
         for _, image in files_below(self._root):
             image.lose_process()
 
     def lose_power(self) -> None:
         """Only the platter is left, with whatever reached it by chance."""
         self.incarnation += 1
+        self._unfreed = []
         self._journal.lose_power(self._random)
         images = dict.fromkeys(image for _, image in files_below(self._root, durable=True))
         for image in images:
@@ -279,8 +306,15 @@ class SimDisk:
         self._journal.pending = []
 
     def used_bytes(self) -> int:
-        """Whole sectors, as a file system counts."""
-        return sum(_sectors(len(image.cached)) for _, image in files_below(self._root))
+        """Whole sectors, as a file system counts: with what is deleted and being sent."""
+        images = [image for _, image in files_below(self._root)]
+        images += self.deleted_but_pinned()
+        return sum(_sectors(len(image.cached)) for image in images)
+
+    def deleted_but_pinned(self) -> Sequence[FileImage]:
+        """Their room is not free yet."""
+        self._unfreed = [image for image in self._unfreed if image.pins]
+        return self._unfreed
 
     def room_for(self, image: FileImage) -> int | None:
         """The size `image` may grow to, or None where there is no limit."""
@@ -310,6 +344,12 @@ class SimDisk:
         self.faults.before_change()
         if self.faults.is_write_failing("a directory"):
             raise DiskError("input/output error on a directory")
+        for parent, name, entry in entries:
+            former = parent.cached.get(name)
+            is_moved = any(former is moved for _, _, moved in entries)
+            if isinstance(former, FileImage) and former is not entry and not is_moved:
+                former.is_deleted = True
+                self._unfreed.append(former)
         self._journal.record(NameChange(self.next_sequence(), entries, touches))
 
     def _check_room_for_name(self, path: str) -> None:

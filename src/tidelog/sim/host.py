@@ -1,8 +1,8 @@
 """A machine that runs a node: one disk, one clock, and one life of the node after another.
 
 A crash is honest: effects of the old life do nothing any more (a flush under way never reports, a
-response not yet sent is not sent), and the next life knows only what the disk holds. Request memory
-is overwritten after each step, so a node that kept a view of it is found out.
+response not yet sent is not sent), and the next life knows only what the disk holds. The memory of
+a frame is overwritten as soon as the node has received it: a node that kept a view is found out.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
 from tidelog.sim.disk import FlushTicket, SimDisk
 from tidelog.sim.disk_faults import PowerLost
+from tidelog.sim.effort import HELD_BACK_FROM_MS, MAX_EVENT_MS
 from tidelog.sim.network import Connection, Network
 from tidelog.sim.peer_links import Find, PeerLinks
 from tidelog.sim.schedule import Timer
 from tidelog.sim.trace import Trace
+from tidelog.sim.turns import Turns
 from tidelog.sim.zookeeper import ZooKeeperLink, ZooKeeperService
 from tidelog.zookeeper.requests import AskZooKeeper, ZooKeeperSpoke
 
@@ -69,6 +71,8 @@ class HostOptions:
     has_battery: bool = False
     """The machine never loses power: at the worst the process dies."""
     flush_ms: tuple[float, float] = (0.2, 2.0)
+    turn_events: int = 1
+    """So many events at most are received before the node settles."""
 
 
 @dataclass(slots=True)
@@ -115,10 +119,19 @@ class Host:
         self.flush_stall_ms = 0.0
         self.is_reachable = True
         self._backlog: list[Event] | None = None
+        self._turns = Turns(
+            network.schedule,
+            seed_of("turns"),
+            most_events=options.turn_events,
+            take=self._take_turn,
+        )
+        self._unpaid_ms = 0.0
+        """Of virtual time, for work of the last few turns."""
         self.is_flushing = False
         self.reports: list[str] = []
         self.counted: Counter[str] = Counter()
         self.flush_failures: dict[int, float] = {}
+        """When a life has heard of the first."""
         self.troubled_starts: list[int] = []
         self.stopped_lives: list[int] = []
         self._faults_of_lives: dict[int, Counter[str]] = {}
@@ -209,7 +222,7 @@ class Host:
             self.disk.lose_process()
 
     def stop(self) -> None:
-        """Ask the node to stop; it does so within the step."""
+        """Ask the node to stop; it does so within the turn."""
         life = self.life
         if life is None:
             return
@@ -225,6 +238,8 @@ class Host:
         self._faults_of_lives[life.number] = self.faults_of(life.number)
         self.life = None
         self._backlog = None
+        self._turns.cut()
+        self._unpaid_ms = 0.0
         self.is_flushing = False
         if life.tick is not None:
             life.tick.cancel()
@@ -246,7 +261,7 @@ class Host:
         """As SIGSTOP: nothing happens in the process, though the world goes on."""
         if self.life is not None and self._backlog is None:
             self._trace.say("freeze", f"life {self.life.number} stands still")
-            self._backlog = []
+            self._backlog = self._turns.cut()
 
     def thaw(self) -> None:
         """All that has come meanwhile happens now, to a node that believes no time has passed
@@ -276,34 +291,67 @@ class Host:
             return
         for watcher in self.on_request:
             watcher(connection.id, frame)
-        memory = bytearray(frame)
-        self.deliver(FrameReceived(connection.id, memoryview(memory)))
-        memory[:] = bytes((POISON,)) * len(memory)
+        self.deliver(FrameReceived(connection.id, memoryview(bytearray(frame))))
 
     def _peer_event(self, number: int, event: PeerAnswered | PeerFailed | ZooKeeperSpoke) -> None:
         if self.life is not None and self.life.number == number:
             self.deliver(event)
 
     def deliver(self, event: Event) -> None:
-        """One step of the node, and its effects."""
-        life = self.life
-        if life is None:
+        """The event has come to the process; the node hears of it in the next turn."""
+        if self.life is None:
             return
         if self._backlog is not None:
-            self._backlog.append(_kept(event))
-            return
+            self._backlog.append(event)
+        else:
+            self._turns.add(event)
+
+    def _take_turn(self, events: list[Event]) -> None:
+        """All that has come, received at one time, and what it leads to together."""
+        life = self.life
+        assert life is not None, "events of a life end with it"
+        self._check_deleted_files(life)
         now = self.clock.now(self._schedule.now_ms)
-        self._trace.event(event)
         self.steps += 1
+        spent_before_ms = self.disk.effort.spent_ms
+        may_take_long = _may_take_long(life, events)
         try:
-            effects = life.node.step(now, event)
+            for event in events:
+                self._trace.event(event)
+                if isinstance(event, FlushDone) and event.error is not None:
+                    self.flush_failures.setdefault(life.number, self._schedule.now_ms)
+                effects = life.node.receive(now, event)
+                _overwrite(event)
+                self._carry_out(life, effects)
+                if self.life is not life:
+                    return
+            effects = life.node.settle(now)
         except PowerLost:
             self.counted["power failure during a step"] += 1
             self.crash("power")
             return
         self._carry_out(life, effects)
         if self.life is life:
+            spent_ms = self.disk.effort.spent_ms - spent_before_ms
+            assert spent_ms <= MAX_EVENT_MS * len(events) or may_take_long, (
+                f"a turn of {len(events)} events takes {spent_ms:.0f} ms, in which nobody else is "
+                f"served: {events!r:.100}"
+            )
+            self._charge(spent_ms)
             self._after_step(life)
+
+    def _charge(self, spent_ms: float) -> None:
+        """The time that a turn has taken: the next one comes after it."""
+        self._unpaid_ms += spent_ms
+        if self._unpaid_ms >= HELD_BACK_FROM_MS:
+            self._turns.works_for(self._unpaid_ms)
+            self._unpaid_ms = 0.0
+
+    def _check_deleted_files(self, life: Life) -> None:
+        """Between two turns, only a response that waits for its reader keeps a deleted file."""
+        if self.disk.deleted_but_pinned():
+            is_sending = any(each.has_unsent_responses for each in life.connections.values())
+            assert is_sending, "a deleted file takes up room, and nobody sends from it"
 
     def _after_step(self, life: Life) -> None:
         if self.steps % self._options.validate_every == 0:
@@ -321,7 +369,7 @@ class Host:
 
     def _arm(self, life: Life) -> None:
         """Wake the node when it is due: a hair later, so that rounding never does so before its own
-        clock says so. A deadline that is put off, as most are, leaves the timer where it is."""
+        clock says so. A deadline that is postponed, as most are, leaves the timer where it is."""
         if life.tick is not None:
             life.tick.cancel()
         life.tick_armed_ms = life.tick_due_ms
@@ -390,16 +438,19 @@ class Host:
         try:
             self.disk.finish_flush(ticket)
         except DiskError as error:
-            self.flush_failures.setdefault(life.number, self._schedule.now_ms)
             self.deliver(FlushDone(number, error))
         else:
             self.deliver(FlushDone(number))
 
 
-def _kept(event: Event) -> Event:
-    """The event for later: the memory of its frame is gone by then."""
-    if isinstance(event, FrameReceived):
-        return FrameReceived(event.connection, memoryview(bytearray(event.frame)))
-    if isinstance(event, PeerAnswered):
-        return PeerAnswered(event.call, memoryview(bytearray(event.frame)))
-    return event
+def _may_take_long(life: Life, events: list[Event]) -> bool:
+    """A node that stops serves nobody any more; one that has not caught up with its cluster serves
+    nobody yet, and opens all its logs in the step in which it has."""
+    is_caught_up = life.node.state.replicas.membership.is_caught_up
+    return not is_caught_up or any(isinstance(event, StopRequested) for event in events)
+
+
+def _overwrite(event: Event) -> None:
+    """The memory of a frame is somebody else's as soon as the node has received it."""
+    if isinstance(event, FrameReceived | PeerAnswered):
+        event.frame[:] = bytes((POISON,)) * len(event.frame)

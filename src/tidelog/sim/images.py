@@ -57,13 +57,17 @@ def copy_sector(source: bytearray, target: bytearray, sector: int) -> None:
 
 
 class FileImage:
-    """A file without its name: it lives as long as a name or an open handle refers to it."""
+    """A file without its name: it lives as long as it has one, or somebody sends from it."""
 
     def __init__(self) -> None:
         self.cached = bytearray()
         self.durable = bytearray()
         self.pending: list[Change] = []
         self.has_dropped_pages = False
+        self.pins = 0
+        """Spans of it that are being sent."""
+        self.is_deleted = False
+        """Its name is gone, or leads to another file."""
         self.rewrites = 0
         """Changes of what was there, not beyond its end: a reader must begin anew after them."""
 

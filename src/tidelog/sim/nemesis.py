@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.log.paths import SNAPSHOT
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.checkers.storage import check_recovery
@@ -22,21 +23,28 @@ from tidelog.sim.survey import (
     flip,
     logs_before_crash,
     partition_directories,
+    plant_bytes_behind,
     plant_damage,
     spoil_rebuildable,
     written_logs,
 )
+from tidelog.sim.wall_clocks import WallClocks
 from tidelog.sim.workload.world import TopicFacts
 
 MAX_DAMAGES = 3
+LITTERED_SEEDS = 0.3
+LITTERED_STARTS = 0.3
 METADATA = "metadata"
 
 
 class Nemesis:
     """Faults of one run, on its one host."""
 
-    def __init__(self, cluster: Cluster, configuration: Configuration) -> None:
+    def __init__(
+        self, cluster: Cluster, configuration: Configuration, wall_clocks: WallClocks
+    ) -> None:
         self._cluster = cluster
+        self._wall_clocks = wall_clocks
         self._configuration = configuration
         self._host = cluster.host
         self._world = cluster.world
@@ -45,6 +53,8 @@ class Nemesis:
         self.is_over = False
         self._before_crash: dict[str, LogBytes] = {}
         self._damages = 0
+        self._litter = cluster.stream("bytes behind segments")
+        self._litters = self._litter.random() < LITTERED_SEEDS
         self.damaged_directories: list[str] = []
         self._without_snapshots: list[str] = []
         self._is_amnesiac = False
@@ -67,6 +77,8 @@ class Nemesis:
         faults = self._host.disk.faults
         if self._host.is_up:
             return
+        if self._litters and self._litter.random() < LITTERED_STARTS:
+            self._plant_bytes([directory for directory, _, _ in self._own_partitions()])
         if self._random.random() < self._configuration.starts_troubled:
             if self._random.random() < 0.7:
                 self.counted["start under power failure"] += 1
@@ -115,18 +127,20 @@ class Nemesis:
         known = {
             d: log
             for d, log in before.items()
-            if (d in directories or d in kept) and not self.is_cleaned(d)
+            if (d in directories or d in kept) and not self.is_cleaned(d, log)
         }
         self._world.findings += check_recovery(known, after, expected=kept)
         self._before_crash = {}
 
-    def note_clock(self) -> None:
-        """What the wall clock shows, for those who judge whether something was old enough."""
-        now = self._host.clock.now(self._cluster.schedule.now_ms)
-        self._cluster.history.add(0, "info", "clock", value=now.wall_ms)
+    def is_cleaned(self, directory: str, log: LogBytes) -> bool:
+        """A log that is cleaned is no prefix of what was written; its readers judge it (C22).
 
-    def is_cleaned(self, directory: str) -> bool:
-        """A log that is cleaned is no prefix of what was written; its readers judge it (C22)."""
+        The offsets topic is compacted as well, once a jump of the wall clock has made segments old
+        enough to be closed. Compaction leaves the segment in use alone, so a log of one segment is
+        held to S1; of the others the witness is the judge (G4).
+        """
+        if f"/{OFFSETS_TOPIC}." in directory:
+            return log.has_closed_segments
         return any(f"/{name}." in directory for name in self._world.cleaned)
 
     def _topic_in(self, directory: str) -> TopicFacts | None:
@@ -177,8 +191,7 @@ class Nemesis:
             room = random.choice((0, 100, 1_000, 10_000))
             self._fill_disk(room, for_ms=random.uniform(50.0, 800.0))
         elif kind == "clock jump":
-            host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
-            self.note_clock()
+            self._wall_clocks.jump(host, random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
         elif kind == "damage":
             self._damage()
         elif kind == "lost indexes":
@@ -279,6 +292,21 @@ class Nemesis:
                 flipped = log.flipped(planted.log_position, planted.bit)
                 self._before_crash[directory] = flipped
             return
+
+    def _plant_bytes(self, directories: list[str]) -> None:
+        """Behind the last batch of closed segments: no record is harmed."""
+        for directory in directories:
+            planted = plant_bytes_behind(self._host.disk, directory, self._litter)
+            if planted is None:
+                continue
+            self.damaged_directories.append(directory)
+            self.counted["bytes behind a segment"] += 1
+            text = f"{len(planted.data)} bytes behind {planted.path}"
+            self._cluster.trace.say("damage", text)
+            log = self._before_crash.get(directory)
+            if log is not None:
+                longer = log.lengthened(planted.log_position, planted.data)
+                self._before_crash[directory] = longer
 
     def _spoil_indexes(self) -> None:
         self._host.crash(self._random.choice(("kill", "power")))

@@ -207,6 +207,10 @@ class Connection:
         else:
             self._leaving.push(_Departure(parts, emitted_ms), extra_ms=extra_ms)
 
+    @property
+    def has_unsent_responses(self) -> bool:
+        return len(self._leaving) > 0
+
     def close_by_node(self) -> None:
         """Send what is queued, then close; the node hears of it as of any end."""
         self.to_node.clear()

@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import error as StructError
 
 from tidelog.broker.node import Node
@@ -23,10 +23,12 @@ from tidelog.sim import final
 from tidelog.sim.actors.committer import committer
 from tidelog.sim.actors.configurer import configurer
 from tidelog.sim.actors.consumer import consumer
+from tidelog.sim.actors.garbage_producer import SHARE, garbage_producer
 from tidelog.sim.actors.idempotent_producer import idempotent_producer
 from tidelog.sim.actors.keeper import keeper, start_watcher
 from tidelog.sim.actors.member import Roster, member
 from tidelog.sim.actors.newer_member import NewerRoster, newer_member
+from tidelog.sim.actors.pipeliner import CONCERN, SHARE_OF_SEEDS, Choose, pipeliner
 from tidelog.sim.actors.plain_producer import plain_producer
 from tidelog.sim.actors.prober import prober
 from tidelog.sim.actors.topic_owner import create, topic_owner
@@ -38,13 +40,16 @@ from tidelog.sim.checkers.producers import check_sequences
 from tidelog.sim.checkers.storage import check_order
 from tidelog.sim.client import Client
 from tidelog.sim.cluster import Cluster
-from tidelog.sim.configuration import Configuration, draw_configuration
+from tidelog.sim.configuration import Configuration, draw_configuration, draw_reserve_bytes
 from tidelog.sim.history import Entry
 from tidelog.sim.host import HostOptions, NodeFactory
 from tidelog.sim.nemesis import Nemesis
 from tidelog.sim.schedule import Promise, Script, have_ended
-from tidelog.sim.survey import headers_of, written_logs
+from tidelog.sim.survey import headers_of, logs_before_crash
+from tidelog.sim.turns import draw_turn_events
+from tidelog.sim.wall_clocks import WallClocks, draw_clock_plan
 from tidelog.sim.workload.create_topic import CreatePlan
+from tidelog.sim.workload.world import TopicFacts
 from tidelog.wire.errors import DecodeError
 
 HEAL_MS = 120_000.0
@@ -114,7 +119,16 @@ class _Run:
     def __init__(self, seed: int, options: RunOptions) -> None:
         safeguards = ALL_SAFEGUARDS - ({options.ablate} if options.ablate else set())
         draw = Cluster.stream_of(seed, "configuration")
-        self.configuration: Configuration = draw_configuration(draw)
+        clock_plan = draw_clock_plan(Cluster.stream_of(seed, "clock plan"))
+        drawn = draw_configuration(draw)
+        node = clock_plan.configured(drawn.node, forgets_offsets=drawn.forgets_offsets)
+        reserve_bytes = draw_reserve_bytes(Cluster.stream_of(seed, "reserve"))
+        settings = replace(node.settings, metadata_reserve_bytes=reserve_bytes)
+        self.configuration: Configuration = replace(
+            drawn,
+            node=replace(node, settings=settings),
+            cleaned_topic=clock_plan.outlasted(drawn.cleaned_topic),
+        )
         self.cluster = Cluster(
             seed,
             HostOptions(
@@ -123,9 +137,16 @@ class _Run:
                 make_node=options.make_node,
                 validate_every=options.validate_every,
                 flush_ms=self.configuration.flush_ms,
+                turn_events=draw_turn_events(Cluster.stream_of(seed, "turns")),
             ),
         )
-        self.nemesis = Nemesis(self.cluster, self.configuration)
+        self.wall_clocks = WallClocks(
+            clock_plan,
+            self.cluster.schedule,
+            self.cluster.history,
+            self.cluster.stream("wall clocks"),
+        )
+        self.nemesis = Nemesis(self.cluster, self.configuration, self.wall_clocks)
         settings = self.configuration.node.settings
         self.cluster.world.creates_on_demand = settings.auto_create_topics_enable
 
@@ -155,7 +176,8 @@ class _Run:
             facts = yield from create(world, client, plan, label=plan.name)
             world.topics[facts.name] = facts
             world.first_configs[facts.label] = dict(plan.configs)
-        self.nemesis.note_clock()
+        self.wall_clocks.note_plan()
+        self.wall_clocks.note(self.cluster.host)
         if self.configuration.actors.keepers:
             yield from self._set_up_cleaned(client)
         client.hang_up()
@@ -187,6 +209,9 @@ class _Run:
         scripts += [consumer(world, pause_ms=pause_ms) for _ in range(actors.consumers)]
         scripts += [prober(world, pause_ms=pause_ms) for _ in range(actors.probers)]
         scripts += self._group_actors()
+        pipelining = self.cluster.stream(CONCERN)
+        if pipelining.random() < SHARE_OF_SEEDS:
+            scripts.append(pipeliner(world, pipelining, self._one_node(), pause_ms=pause_ms))
         scripts += [
             keeper(world, facts, pause_ms=pause_ms)
             for facts in world.cleaned.values()
@@ -212,7 +237,19 @@ class _Run:
             )
             for number in range(actors.owners)
         ]
+        random = self.cluster.stream("garbage records")
+        if random.random() < SHARE:
+            scripts.append(garbage_producer(world, random, pause_ms=5 * pause_ms))
         return scripts
+
+    def _one_node(self) -> Choose:
+        client = self.cluster.world.client("pipeliner")
+
+        def choose(topic: TopicFacts, partition: int) -> Script[Client]:
+            yield from ()
+            return client
+
+        return choose
 
     def _group_actors(self) -> list[Script[None]]:
         """Offsets of a group without members, and a group with some."""
@@ -237,7 +274,8 @@ class _Run:
         ]
         scripts += self._newer_group_actors()
         for group in world.groups if configuration.forgets_offsets else ():
-            world.history.add(0, "info", "forgets", group=group)
+            retention_ms = configuration.node.settings.offsets_retention_minutes * 60_000
+            world.history.add(0, "info", "forgets", group=group, value=retention_ms)
         return scripts
 
     def _newer_group_actors(self) -> list[Script[None]]:
@@ -350,10 +388,10 @@ def run_seed(seed: int, options: RunOptions | None = None) -> Outcome:
     outcome.findings += cluster.world.findings
     findings, counters = check_history(cluster.history.entries)
     outcome.findings += findings
-    for directory, data in written_logs(cluster.host.disk).items():
-        if run.nemesis.is_cleaned(directory):
+    for directory, log in logs_before_crash(cluster.host.disk).items():
+        if run.nemesis.is_cleaned(directory, log):
             continue
-        headers = headers_of(data)
+        headers = headers_of(log.written)
         outcome.findings += check_sequences(directory, headers)
         if directory not in run.nemesis.damaged_directories:
             outcome.findings += check_order(directory, headers)

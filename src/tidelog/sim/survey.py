@@ -2,15 +2,17 @@
 
 A log is its `*.log` files one after the other. Damage is planted only where the node has no excuse
 and no other copy: in closed segments, below the flushed mark, and never in the four bytes of the
-leader epoch, which Kafka's format protects by no checksum.
+leader epoch, which Kafka's format protects by no checksum. Bytes behind a closed segment's last
+batch are damage, too, though they cost nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from random import Random
 
-from tidelog.log.marks import MarkFile
+from tidelog.log.marks import Mark, MarkFile, marks_in
 from tidelog.log.paths import EPOCHS, INDEX, LOG, SNAPSHOT, TIME_INDEX, offset_path, offsets_of
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.images import FileImage
@@ -29,10 +31,21 @@ class LogBytes:
 
     written: bytes
     synced: bytes
+    has_closed_segments: bool = False
+    """There was more than the segment in use."""
 
     def flipped(self, at: int, bit: int) -> LogBytes:
         """The same log after somebody has flipped a bit of it."""
-        return LogBytes(_flipped(self.written, at, bit), _flipped(self.synced, at, bit))
+        written, synced = _flipped(self.written, at, bit), _flipped(self.synced, at, bit)
+        return replace(self, written=written, synced=synced)
+
+    def lengthened(self, at: int, data: bytes) -> LogBytes:
+        """The same log after somebody has put bytes into it, where all before is synced."""
+        return replace(
+            self,
+            written=self.written[:at] + data + self.written[at:],
+            synced=self.synced[:at] + data + self.synced[at:],
+        )
 
 
 def _flipped(data: bytes, at: int, bit: int) -> bytes:
@@ -62,11 +75,13 @@ def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
     """
     durable = disk.files(durable=True, ending=_LOG_ENDING)
     logs: dict[str, tuple[bytearray, bytearray]] = {}
+    segments: Counter[str] = Counter()
     ended: list[str] = []
     for path, image in disk.files(ending=_LOG_ENDING).items():
         directory, _, _ = path.rpartition("/")
         written, synced = logs.setdefault(directory, (bytearray(), bytearray()))
         written += image.cached
+        segments[directory] += 1
         if directory in ended:
             continue
         found = durable.get(path)
@@ -75,7 +90,10 @@ def logs_before_crash(disk: SimDisk) -> dict[str, LogBytes]:
             prefix = prefix[: _whole_batches(image.cached, len(prefix))]
             ended.append(directory)
         synced += prefix
-    return {d: LogBytes(bytes(written), bytes(synced)) for d, (written, synced) in logs.items()}
+    return {
+        d: LogBytes(bytes(written), bytes(synced), has_closed_segments=segments[d] > 1)
+        for d, (written, synced) in logs.items()
+    }
 
 
 def _whole_batches(data: bytearray, size: int) -> int:
@@ -135,7 +153,7 @@ def plant_damage(
     Of a partition only closed segments are touched: the producers of their batches are in a
     snapshot, so the node has no excuse to forget them.
     """
-    mark = MarkFile(disk, directory).load()
+    mark = _lasting_mark(disk, directory)
     if mark is None:
         return None
     bases = offsets_of(disk.list(directory), LOG)
@@ -164,6 +182,47 @@ def plant_damage(
         first_offset=header.base_offset,
         last_offset=header.last_offset,
     )
+
+
+@dataclass(slots=True, frozen=True)
+class PlantedBytes:
+    """What was appended to a closed segment whose last record is at `last_offset`."""
+
+    path: str
+    log_position: int
+    data: bytes
+    last_offset: int
+
+
+def plant_bytes_behind(disk: SimDisk, directory: str, random: Random) -> PlantedBytes | None:
+    """Append a few bytes to a closed segment below the flushed mark; None if the log has none, or a
+    power failure could still take the mark back: then the segment's end is an unflushed tail."""
+    mark = _lasting_mark(disk, directory)
+    bases = offsets_of(disk.list(directory), LOG)
+    eligible = [base for base in bases if mark is not None and base < mark.segment_base]
+    if not eligible:
+        return None
+    base = random.choice(eligible)
+    files = disk.files()
+    path = offset_path(directory, base, LOG)
+    image = files[path]
+    following = next((other for other in bases if other > base), None)
+    is_durable = image.cached == image.durable
+    if following is None or image.pending or not is_durable:
+        return None
+    size = random.choice((1, 40, 200))
+    data = random.choice((random.randbytes(size), bytes(size)))
+    end = sum(len(files[offset_path(directory, b, LOG)].cached) for b in bases if b <= base)
+    for content in (image.cached, image.durable):
+        content += data
+    return PlantedBytes(path, log_position=end, data=data, last_offset=following - 1)
+
+
+def _lasting_mark(disk: SimDisk, directory: str) -> Mark | None:
+    """The newest flushed mark that no power failure takes back: above it, damage and a tear look
+    alike to a node that loses its power, perhaps while it starts."""
+    image = disk.files().get(MarkFile(disk, directory).path)
+    return None if image is None else max(marks_in(bytes(image.durable)), default=None)
 
 
 def _choose_batch(data: bytes, random: Random) -> tuple[int, BatchHeader] | None:

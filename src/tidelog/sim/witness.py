@@ -16,7 +16,7 @@ from tidelog.broker.image_topics import ImageTopics
 from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.state import group_settings
 from tidelog.groups.coordinator import Coordinator
-from tidelog.log.paths import LOG
+from tidelog.log.paths import LOG, SWAP, offset_path, swaps_of
 from tidelog.model.ids import ConnectionId
 from tidelog.sim.checkers.committed import Ledger, check_state
 from tidelog.sim.checkers.finding import Finding
@@ -110,7 +110,8 @@ class Witness:
                 position += header.size
                 for record in records:
                     if record.key is not None:
-                        self._ledger.add(bytes(record.key), _bytes_of(record.value))
+                        value = _bytes_of(record.value)
+                        self._ledger.add(bytes(record.key), value, record.headers)
             self._read_up_to[image] = position
 
     # --- state -----------------------------------------------------------------------------------
@@ -125,6 +126,8 @@ class Witness:
         for _, partition, image in offsets_files(self._host.disk):
             logs.setdefault(partition, []).append(image)
         for one in life.node.state.coordinators.describe():
+            if one["state"] != "READY":
+                continue
             partition = one["partition"]
             log = logs.get(partition, [])
             replay = self._replays.get(partition)
@@ -140,7 +143,7 @@ class _Replay:
 
     def __init__(self, life: Life) -> None:
         state = life.node.state
-        topics = ImageTopics(lambda: state.image)
+        topics = ImageTopics(state)
         settings = group_settings(state.config.settings)
         self._coordinator = Coordinator(settings, Random(0), topics)
         self._files: list[tuple[FileImage, int]] = []
@@ -161,18 +164,33 @@ class _Replay:
                 self._position += header.size
                 for record in records:
                     if record.key is not None:
-                        self._coordinator.replay(bytes(record.key), _bytes_of(record.value))
+                        key, value = bytes(record.key), _bytes_of(record.value)
+                        self._coordinator.replay(key, value, record.headers)
         return self._coordinator.recorded()
 
 
 def offsets_files(disk: SimDisk, *, durable: bool = False) -> Iterator[tuple[str, int, FileImage]]:
-    """The log files of the offsets topic, in order: path, partition, contents."""
-    ending = f".{LOG}"
+    """The log files of the offsets topic, in order: path, partition, contents. A compacted segment
+    that is about to take the place of others (`log.swap`) counts, and they do not: some of them may
+    be deleted already, and a start would finish it."""
     for topic in disk.list(TOPICS):
         if topic.rpartition(".")[0] == OFFSETS_TOPIC:
-            files = disk.files(durable=durable, below=f"{TOPICS}/{topic}", ending=ending)
-            for path, image in files.items():
+            below = f"{TOPICS}/{topic}"
+            files = disk.files(durable=durable, below=below, ending=f".{LOG}")
+            swaps = disk.files(durable=durable, below=below, ending=f".{SWAP}")
+            for path, image in _swapped(files, swaps).items():
                 yield path, int(path.split("/")[2]), image
+
+
+def _swapped(files: dict[str, FileImage], swaps: dict[str, FileImage]) -> dict[str, FileImage]:
+    """The segments with the swaps finished, in order."""
+    for swap, image in swaps.items():
+        directory, _, name = swap.rpartition("/")
+        ((base, end),) = swaps_of([name])
+        first, after = (offset_path(directory, offset, LOG) for offset in (base, end))
+        files = {path: old for path, old in files.items() if not first <= path < after}
+        files[first] = image
+    return dict(sorted(files.items()))
 
 
 def _batches(data: bytearray) -> Iterator[tuple[BatchHeader, list[Record]]]:

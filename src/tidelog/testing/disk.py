@@ -21,12 +21,12 @@ class FillableFile(OpenFile):
 
     __slots__ = ()
 
-    def write(self, position: int, parts: Sequence[Buffer]) -> None:
+    def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         disk = self.disk
         assert isinstance(disk, FillableDisk)
         if disk.room.is_full and position + sum(map(len, parts)) > self.size():
             raise DiskFull(f"writing {self.name}: no space left (fill_disk)")
-        super().write(position, parts)
+        super().write(position, parts, needs_sync=needs_sync)
 
 
 class FillableDisk(FileDisk):

@@ -47,7 +47,7 @@ class Gate:
             deadlines.append(own)
         return min(deadlines, default=None)
 
-    def step(self, now: Now, event: Event) -> list[Effect]:
+    def receive(self, now: Now, event: Event) -> list[Effect]:
         effects: list[Effect] = []
         if type(event) is FrameReceived:
             self._on_frame(now, event, effects)
@@ -56,8 +56,11 @@ class Gate:
                 self._forget(event.connection)
             elif type(event) is Tick:
                 self._release(now, effects)
-            effects += self.node.step(now, event)
-        return self._without_lost(effects) if self._to_lose or self._cut else effects
+            effects += self.node.receive(now, event)
+        return self._without_lost(effects)
+
+    def settle(self, now: Now) -> list[Effect]:
+        return self._without_lost(self.node.settle(now))
 
     # --- late ---------------------------------------------------------------------------------
 
@@ -98,9 +101,11 @@ class Gate:
         may_lose = header is not None and event.connection not in self._to_lose
         if header is not None and may_lose and self._faults.strike(Loss, header) is not None:
             self._to_lose[event.connection] = header.correlation_id
-        effects += self.node.step(now, event)
+        effects += self.node.receive(now, event)
 
     def _without_lost(self, effects: list[Effect]) -> list[Effect]:
+        if not (self._to_lose or self._cut):
+            return effects
         kept: list[Effect] = []
         for effect in effects:
             if type(effect) is SendResponse:
@@ -129,7 +134,7 @@ def _header(frame: memoryview) -> RequestHeader | None:
 
 
 def _kept(frame: memoryview) -> memoryview:
-    """The runtime reuses the memory of a frame after the step."""
+    """The runtime reuses the memory of a frame after it was received."""
     return memoryview(bytearray(frame))
 
 

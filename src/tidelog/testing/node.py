@@ -40,7 +40,9 @@ class Node:
     """A running broker. `with Node() as node:` ends it and removes its directory.
 
     `settings` are the node's, by Kafka's names (`{"num.partitions": 4}`). With a `data_dir` of your
-    own, the data is kept, and the node is stopped cleanly at the end.
+    own, the data is kept, and the node is stopped cleanly at the end. Its clock is the test's to
+    move, so `clock.steady.ms` is 0 unless given: retention by age works from the start. And
+    `metadata.reserve.bytes` is 0: a disk that has room again is written to at once.
     """
 
     def __init__(
@@ -49,7 +51,12 @@ class Node:
         *,
         data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._settings = parse_settings(_texts(settings or {}), "node")
+        believing: Mapping[str, Setting] = {
+            "clock.steady.ms": 0,
+            "metadata.reserve.bytes": 0,
+            **(settings or {}),
+        }
+        self._settings = parse_settings(_texts(believing), "node")
         self._is_temporary = data_dir is None
         self._clock = MovableClock()
         self._faults = Faults()

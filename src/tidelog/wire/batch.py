@@ -19,7 +19,7 @@ both into the batch as it came, and the producer's checksum stays valid for ever
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -44,6 +44,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _OFFSET = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _CRC = struct.Struct(">I")
+_new_tuple = tuple.__new__  # of a named tuple, without a call of its own
 
 assert _HEADER.size == HEADER_BYTES
 
@@ -101,7 +102,7 @@ class BatchHeader(NamedTuple):
 def read_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """The header at `position`; a buffer too short for one is a `DecodeError`."""
     try:
-        return BatchHeader._make(_HEADER.unpack_from(data, position))
+        return _new_tuple(BatchHeader, _HEADER.unpack_from(data, position))
     except struct.error:
         raise DecodeError("a record batch is shorter than its header") from None
 
@@ -130,6 +131,20 @@ def stamp(batch: bytearray | memoryview, base_offset: Offset, leader_epoch: Lead
     """The leader's two fields, in place, outside the checksum."""
     _OFFSET.pack_into(batch, 0, base_offset)
     _INT32.pack_into(batch, 12, leader_epoch)
+
+
+def stamp_all(
+    batches: memoryview,
+    headers: Sequence[BatchHeader],
+    base_offset: Offset,
+    leader_epoch: LeaderEpoch,
+) -> None:
+    """The same for batches that follow one another: the first at `base_offset`."""
+    offset, position = base_offset, 0
+    for header in headers:
+        stamp(batches[position:], offset, leader_epoch)
+        position += header.batch_length + LENGTH_PREFIX_BYTES
+        offset = Offset(offset + header.last_offset_delta + 1)
 
 
 def iter_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -52,19 +52,27 @@ _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_END = bytes(4)
 
+_MAGICS: dict[int, tuple[bytes, ...]] = {
+    Compression.GZIP: (b"\x1f\x8b\x08",),
+    Compression.LZ4: (b"\x04\x22\x4d\x18",),
+    Compression.ZSTD: (b"\x28\xb5\x2f\xfd",),
+}
+"""What each stream begins with."""
+
 _BLOCK_SIZE = struct.Struct(">i")
 _LZ4_BLOCK_SIZE = struct.Struct("<I")
 
 
-def compress(data: Buffer, compression: Compression) -> bytes:
-    """`data` as the records of a batch with `compression` in its attributes."""
+def compress(data: Buffer, compression: Compression, *, level: int | None = None) -> bytes:
+    """`data` as the records of a batch with `compression` in its attributes. Without a `level`, at
+    the codec's own; snappy and lz4 have none."""
     if compression is Compression.NONE:
         return bytes(data)
     cramjam = _cramjam()
     if compression is Compression.GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level))
     if compression is Compression.ZSTD:
-        return bytes(cramjam.zstd.compress(data))
+        return bytes(cramjam.zstd.compress(data, level))
     if compression is Compression.SNAPPY:
         return _compress_xerial(memoryview(data), cramjam)
     return _compress_lz4(memoryview(data), cramjam)
@@ -88,6 +96,22 @@ def decompress(data: Buffer, compression: int, max_bytes: int) -> Buffer:
     if codec is None:
         raise DecodeError(f"there is no compression type {compression}")
     return _decompress_growing(data, max_bytes, codec)
+
+
+def begins_like(data: memoryview, compression: int) -> bool:
+    """Whether the first bytes are those of what `compression` yields: a cheap look, no proof."""
+    if compression == Compression.SNAPPY:
+        return data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC or _is_snappy_block(data)
+    return data[:4].tobytes().startswith(_MAGICS.get(compression, ()))
+
+
+def _is_snappy_block(data: memoryview) -> bool:
+    """It has no magic, but begins with the size it decompresses to."""
+    try:
+        size: int = _cramjam().snappy.decompress_raw_len(data)
+    except _cramjam().DecompressionError:
+        return False
+    return size <= len(data) * _SNAPPY_BEST_RATIO
 
 
 def _cramjam() -> ModuleType:

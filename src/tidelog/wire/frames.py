@@ -8,8 +8,9 @@ How memory moves:
 - A frame is parsed where it was received. When everything received has been handed out, the
   buffer starts again at its beginning, and nothing was ever copied.
 - A frame that would run over the buffer's end is moved to the beginning first: once.
-- The buffer doubles only when it is full, so a peer that claims 100 MB and sends ten bytes costs
-  what ten bytes cost. Doubling copies a frame once, in sum, and the room is kept for the next.
+- The buffer grows only when it is full, so a peer that claims 100 MB and sends ten bytes costs
+  what ten bytes cost. A large one is address space for the whole frame, of which the system makes
+  memory as bytes arrive: it grows without being copied, and is returned as soon as it is let go.
 - While a large frame is under way the writable part ends where the frame ends. The next frame
   then begins at the beginning, and a stream of large frames is never moved at all.
 """
@@ -17,6 +18,7 @@ How memory moves:
 from __future__ import annotations
 
 import struct
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 from tidelog.model.limits import MIN_REQUEST_BYTES
 from tidelog.wire.errors import DecodeError
@@ -29,6 +31,9 @@ KEPT_BYTES = 4 * 1024 * 1024
 
 _LENGTH_BYTES = 4
 _LARGE_FRAME_BYTES = 64 * 1024
+_STEP_BYTES = 256 * 1024
+"""By how much a large buffer grows at most."""
+
 _LEAST_ROOM_BYTES = 4 * 1024
 """With less than this to receive into, it is cheaper to move what little is pending."""
 
@@ -47,6 +52,7 @@ class FrameBuffer:
         "_end",
         "_expected",
         "_max_frame_bytes",
+        "_memory",
         "_min_frame_bytes",
         "_quiet_rounds",
         "_start",
@@ -107,6 +113,11 @@ class FrameBuffer:
         return self._end - self._start
 
     @property
+    def is_at_rest(self) -> bool:
+        """Nothing is pending, and the buffer is one that any connection may have."""
+        return self._start == self._end and self._capacity <= _LARGE_FRAME_BYTES
+
+    @property
     def expected_bytes(self) -> int:
         """Of the frame that is under way, all of it; 0 while there is none or it is not known."""
         return self._expected
@@ -115,6 +126,31 @@ class FrameBuffer:
     def capacity(self) -> int:
         """Bytes of memory held."""
         return self._capacity
+
+    @property
+    def capacity_needed(self) -> int:
+        """Bytes of memory that `writable` will hold: more than `capacity` if it must grow."""
+        return self._next_capacity() if self._must_grow() else self._capacity
+
+    def release(self) -> None:
+        """Give up a large buffer. Everything has been handed out, and the step it was handed to is
+        over."""
+        assert self._start == self._end, "bytes that were received would be lost"
+        self._start = self._end = 0
+        if self._capacity > INITIAL_BYTES:
+            self._allocate(INITIAL_BYTES)
+
+    def _must_grow(self) -> bool:
+        """The buffer is full with the beginning of one frame, and moving it helps little."""
+        start, end, capacity = self._start, self._end, self._capacity
+        if end != capacity or start == end:
+            return False
+        return capacity < _LARGE_FRAME_BYTES or not self._may_move()
+
+    def _may_move(self) -> bool:
+        start, expected, capacity = self._start, self._expected, self._capacity
+        runs_over = start + expected > capacity >= expected
+        return start > 0 and (runs_over or (self._end - start) * 2 <= capacity)
 
     def _begin_again(self) -> None:
         """Everything has been handed out: the whole buffer is free, and perhaps too large."""
@@ -128,16 +164,18 @@ class FrameBuffer:
 
     def _make_room(self) -> None:
         """Move what is pending to the beginning, or double the buffer, if either helps."""
-        start, end, expected, capacity = self._start, self._end, self._expected, self._capacity
+        start, end = self._start, self._end
         pending = end - start
-        runs_over = start + expected > capacity >= expected
-        may_move = start > 0 and (runs_over or pending * 2 <= capacity)
-        if end == capacity and (capacity < _LARGE_FRAME_BYTES or not may_move):
+        if self._must_grow():
             assert pending <= self._max_frame_bytes + _LENGTH_BYTES, "frames were not taken"
+            capacity = self._next_capacity()
+            if start + self._expected <= len(self._memory) >= capacity:
+                self._buffer, self._capacity = self._memory[:capacity], capacity
+                return
             received = self._buffer[start:end]
-            self._allocate(self._next_capacity())
+            self._allocate(capacity)
             self._buffer[:pending] = received
-        elif may_move:
+        elif self._may_move():
             self._buffer[:pending] = self._buffer[start:end]
         else:
             return
@@ -146,10 +184,15 @@ class FrameBuffer:
     def _next_capacity(self) -> int:
         if self._capacity < _LARGE_FRAME_BYTES:
             return _LARGE_FRAME_BYTES
-        doubled = self._capacity * 2
-        return min(doubled, self._expected) if self._expected > self._capacity else doubled
+        grown = self._capacity + min(self._capacity, _STEP_BYTES)
+        return min(grown, self._expected) if self._expected > self._capacity else grown
 
     def _allocate(self, capacity: int) -> None:
-        self._buffer = memoryview(bytearray(capacity))
+        if capacity > _LARGE_FRAME_BYTES:
+            space = mmap(-1, max(capacity, self._expected), MAP_PRIVATE | MAP_ANONYMOUS)
+            self._memory = memoryview(space)
+        else:
+            self._memory = memoryview(bytearray(capacity))
+        self._buffer = self._memory[:capacity]
         self._capacity = capacity
         self._quiet_rounds = 0

@@ -32,6 +32,9 @@ _SMALLEST_RECORD = 7
 """Size, attributes, two deltas, three empty lengths: a byte each."""
 
 _SMALLEST_HEADER = 2
+_MAX_ONE_BYTE = 63
+_NULL = 1
+"""Sizes that a varint says in one byte, and what it says for none."""
 
 Header = tuple[str, bytes | None]
 
@@ -74,8 +77,6 @@ def _decode_all(data: bytes, header: BatchHeader) -> list[Record]:
             records.append(record)
     except IndexError:
         raise DecodeError("a record is cut off") from None
-    except UnicodeDecodeError:
-        raise DecodeError("a record header's key is not UTF-8") from None
     if position != len(data):
         raise DecodeError(f"{len(data) - position} bytes follow the last record")
     return records
@@ -125,7 +126,7 @@ def _decode_headers(
         if key is None:
             raise DecodeError("a record header's key is null")
         value, position = _decode_blob(data, position, end)
-        headers.append((key.decode(), value))
+        headers.append((key.decode(errors="replace"), value))  # nobody checks, as in Kafka
     return headers, position
 
 
@@ -148,9 +149,12 @@ def encode_batch(
     """
     first = records[0].offset if base_offset is None else base_offset
     body, last_delta = bytearray(), 0
+    base_timestamp = max_timestamp = records[0].timestamp
     for index, record in enumerate(records):
         last_delta = index if base_offset is not None else record.offset - first
-        body += _encode_record(record, records[0].timestamp, last_delta)
+        body += _encode_record(record, base_timestamp, last_delta)
+        if record.timestamp > max_timestamp:
+            max_timestamp = record.timestamp
     batch = bytearray(HEADER_BYTES) + compress(body, compression)
     bits = TRANSACTIONAL_BIT * is_transactional | CONTROL_BIT * is_control
     header = BatchHeader(
@@ -161,8 +165,8 @@ def encode_batch(
         crc=0,
         attributes=compression | bits,
         last_offset_delta=last_delta,
-        base_timestamp=records[0].timestamp,
-        max_timestamp=max(record.timestamp for record in records),
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
@@ -174,9 +178,13 @@ def encode_batch(
 
 
 def _encode_record(record: Record, base_timestamp: int, offset_delta: int) -> bytearray:
-    body = bytearray(1)
-    append_varint(body, record.timestamp - base_timestamp)
-    append_varint(body, offset_delta)
+    timestamp_delta = record.timestamp - base_timestamp
+    if timestamp_delta == offset_delta == 0:
+        body = bytearray(3)
+    else:
+        body = bytearray(1)
+        append_varint(body, timestamp_delta)
+        append_varint(body, offset_delta)
     _append_blob(body, record.key)
     _append_blob(body, record.value)
     append_varint(body, len(record.headers))
@@ -191,7 +199,11 @@ def _encode_record(record: Record, base_timestamp: int, offset_delta: int) -> by
 
 def _append_blob(out: bytearray, blob: bytes | None) -> None:
     if blob is None:
-        append_varint(out, -1)
+        out.append(_NULL)
+        return
+    size = len(blob)
+    if size <= _MAX_ONE_BYTE:
+        out.append(size << 1)
     else:
-        append_varint(out, len(blob))
-        out += blob
+        append_varint(out, size)
+    out += blob

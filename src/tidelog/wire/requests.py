@@ -22,6 +22,7 @@ from tidelog.wire.parts import Part, size_of
 from tidelog.wire.schema import schema_of
 from tidelog.wire.varints import read_uvarint
 
+PRODUCE = 0
 METADATA = 3
 API_VERSIONS = 18
 
@@ -37,6 +38,7 @@ _CORRELATION_ID = struct.Struct(">i")
 
 _unpack_fixed_header = _FIXED_HEADER.unpack_from
 _unpack_client_id_length = _CLIENT_ID_LENGTH.unpack_from
+_new_tuple = tuple.__new__  # of a named tuple, without a call of its own `__new__`
 
 
 class RequestHeader(NamedTuple):
@@ -138,19 +140,42 @@ def decode_header(frame: memoryview) -> tuple[RequestHeader, int]:
         raise DecodeError("the request is cut off within its header") from None
     except UnicodeDecodeError:
         raise DecodeError("the client id is not UTF-8") from None
-    return RequestHeader(api_key, version, correlation_id, client_id), position
+    header = _new_tuple(RequestHeader, (api_key, version, correlation_id, client_id))
+    return header, position
 
 
 def decode_body(header: RequestHeader, frame: memoryview, position: int) -> Any:
     """The request itself; header and position as `decode_header` gave them."""
-    return _routes[header.api_key, header.api_version].decode_request(frame, position)
+    return body_decoder(header)(frame, position)
+
+
+def body_decoder(header: RequestHeader) -> Decoder:
+    """What reads the body of a request whose header `decode_header` gave, and of all like it."""
+    return _routes[header.api_key, header.api_version].decode_request
+
+
+class EncodedBody(NamedTuple):
+    """The body of a response in bytes, for many requests of one API and version."""
+
+    data: bytes
+
+
+def encode_body(header: RequestHeader, body: Any) -> EncodedBody:
+    """`body` as the response to the request of `header`, and to others like it."""
+    data = b"".join(bytes(part) for part in encode_response(header, body))  # type: ignore[arg-type]
+    route = _routes[header.api_key, header.api_version]
+    return EncodedBody(data[route.response_header.size :])
 
 
 def encode_response(header: RequestHeader, body: Any) -> list[Part]:
-    """The whole response frame, length prefix included, to the request of `header`."""
+    """The whole response frame, length prefix included, to the request of `header`. A `body` may
+    have been encoded before."""
     key = (header.api_key, header.api_version)
     route = _routes.get(key) or _route(*key)
     assert route is not None, f"no such API or version: {key}"
+    if type(body) is EncodedBody:
+        size = route.response_header.size - LENGTH_BYTES + len(body.data)
+        return [route.response_header.pack(size, header.correlation_id), body.data]
     first = bytearray(route.response_header.pack(0, header.correlation_id))
     parts: list[Part] = []
     last = route.encode_response(body, first, parts)

@@ -35,6 +35,9 @@ NO_UUID: UUID = NO_TOPIC_ID
 
 LATEST = 0x7FFF
 
+OWN_TAG = 10_000
+"""Tagged fields from here on are ours alone, between nodes: far above any of Kafka's."""
+
 _SPECIFICATION = "wire"
 
 

@@ -78,4 +78,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 def append_varint(out: bytearray, value: int) -> None:
     """Zigzag, for values of up to 64 bits."""
+    if 0 <= value < 64:
+        out.append(value << 1)
+        return
     append_uvarint(out, (value << 1) ^ (value >> 63))

@@ -27,6 +27,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from tests.compat.clients.confluent import QUIET
 from tests.compat.clients.message import PATIENCE_S, Deadline
+from tests.support.eventually import RanOutOfTime
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTOCOLS: dict[str, dict[str, str]] = {
@@ -233,7 +234,8 @@ class Member:
     def leave(self) -> None:
         self._is_over.set()
         self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive(), f"{self.plan.kind} does not end"
+        if self._thread.is_alive():
+            raise RanOutOfTime(f"{self.plan.kind} does not end")
         self.check()
 
     @property

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from tests.support.eventually import RanOutOfTime
+
 Header = tuple[str, bytes | None]
 
 PATIENCE_S = 120.0
@@ -63,4 +65,4 @@ class Deadline:
 
     def check(self, seen: object = "") -> None:
         if time.monotonic() > self._at:
-            raise TimeoutError(f"{self._what}: nothing more within {PATIENCE_S:.0f} s {seen}")
+            raise RanOutOfTime(f"{self._what}: nothing more within {PATIENCE_S:.0f} s {seen}")

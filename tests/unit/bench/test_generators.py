@@ -132,6 +132,26 @@ def test_a_pacer_sends_its_frames_in_turn(reference: Server, tmp_path: Path) -> 
     assert written == sent * 12 + (sent + 1) // 2 * 100 + sent // 2 * 200
 
 
+def test_a_pacer_of_several_connections_waits_for_all_their_answers(
+    reference: Server, tmp_path: Path
+) -> None:
+    frames = tmp_path / "frames"
+    write_frames(frames, [_frame(PRODUCE, 100)])
+    outcome = run_job(
+        PaceJob(
+            host=reference.host,
+            port=reference.port,
+            server_pid=reference.pid,
+            seconds=0.2,
+            frames_path=str(frames),
+            rate=200,
+            connections=7,
+        )
+    )
+    written = (tmp_path / "reference.log").stat().st_size
+    assert written == outcome.total_records * 112
+
+
 def test_a_generator_that_fails_says_why(tmp_path: Path) -> None:
     frames = tmp_path / "frames"
     write_frames(frames, [_frame(OTHER, 1)])

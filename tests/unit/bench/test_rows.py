@@ -87,13 +87,13 @@ def test_every_row_of_the_table_has_a_title_of_its_own() -> None:
 
 
 def test_the_command_line_offers_every_line() -> None:
-    assert [what.value for what in What] == ["all", *LINES]
+    assert [what.value for what in What] == ["all", *LINES, "scale"]
 
 
 def test_every_baseline_is_a_line_of_some_row_or_measured_beside_it() -> None:
     baselines = {spec.baseline for spec in ROW_SPECS if spec.baseline}
     beside = {"produce.os", "partitions.1", "connections.1", "compaction.none"}
-    beside.add("replicated.os")
+    beside |= {"replicated.os", "cold.none"}
     spark = {"spark.connector", "spark.archive.writer"}
     parquet = {f"spark.{what}.parquet" for what in ("scan", "column", "write")}
     assert baselines <= beside | spark | parquet

@@ -30,6 +30,7 @@ def test_answers_leave_in_the_order_of_the_requests(node: NodeDriver) -> None:
 def test_a_connection_with_too_many_waiting_requests_is_paused(tmp_path: Path) -> None:
     node = NodeDriver(tmp_path, max_inflight_requests_per_connection="4")
     node.create_topic("orders")
+    node.effects.clear()
     for _ in range(4):
         node.submit(fetch_request(max_wait_ms=500), version=12)
     assert len(node.effects_of(PauseReading)) == 1

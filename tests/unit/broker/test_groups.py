@@ -9,6 +9,8 @@ import pytest
 from tests.support.node_driver import NodeDriver, batch_of, produce_request
 
 from tidelog.broker.events import ConnectionClosed
+from tidelog.broker.offsets_log import read_records
+from tidelog.groups.records import read_record
 from tidelog.log.disk import DiskError
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
@@ -109,11 +111,11 @@ def test_the_first_question_creates_the_offsets_topic(node: NodeDriver) -> None:
 
 
 def test_transactions_and_share_groups_are_refused_at_once(node: NodeDriver) -> None:
-    for key_type, error in ((1, 53), (2, 42)):
+    for key_type, error in ((1, 35), (2, 42)):
         request = FindCoordinatorRequest(coordinator_keys=["x"], key_type=key_type)
         answer = node.request(request).coordinators[0]
         assert (answer.error_code, answer.port) == (error, -1)
-        assert "not in this release" in answer.error_message
+        assert "not supported yet" in answer.error_message
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -125,6 +127,25 @@ def test_a_committed_offset_survives(node: NodeDriver, is_clean: bool) -> None:
         node.stop()
     node.restart()
     assert committed(node) == [42]
+
+
+def test_the_log_has_what_kafka_writes_and_our_own_fields_beside_it(node: NodeDriver) -> None:
+    find(node)
+    commit(node, 42)
+    joined(node)
+    found = {}
+    for partition in range(3):
+        leader = node.node.state.replicas.find("__consumer_offsets", partition)
+        assert not isinstance(leader, ErrorCode)
+        for each in read_records(leader):
+            assert each.key is not None
+            assert each.value is not None
+            assert each.value[:2] == b"\x00\x03"
+            found[each.key[1]] = read_record(each.key, each.value, each.headers)
+    assert found[1] is not None
+    assert found[1][1].topic_id == node.node.state.image.topics["orders"].topic_id
+    assert found[2] is not None
+    assert found[2][1].is_unsettled
 
 
 def test_a_commit_is_answered_when_it_is_durable_and_not_read_before(node: NodeDriver) -> None:

@@ -10,6 +10,14 @@ from tests.support.node_driver import NodeDriver
 
 from tidelog.broker.start import StartRefused
 from tidelog.metadata.image import Image
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.wire.requests import decode_response, encode_request
 
 VOTERS = "1@127.0.0.1:9001"
 
@@ -66,6 +74,23 @@ def test_a_member_goes_on_after_its_own_crashes(alone: NodeDriver, neighbours: N
     assert facts(node.state.image) == before
 
 
+def test_the_first_answer_after_a_crash_is_right(alone: NodeDriver, neighbours: Neighbours) -> None:
+    """Asked before the node knows more than its own directory says."""
+    alone.stop()
+    neighbours.start(1, controller_quorum_voters=VOTERS)
+    neighbours.run_until(lambda: serves(neighbours, 1), "the first start")
+    neighbours.kill(1)
+    neighbours.start(1, controller_quorum_voters=VOTERS)
+    topic = MetadataRequestTopic(name="orders")
+    frame = encode_request(MetadataRequest(topics=[topic]), 12, correlation_id=1, client_id="test")
+    neighbours.ask(1, frame)
+    neighbours.run_until(lambda: bool(neighbours.answers), "an answer")
+    _, answer = decode_response(3, 12, neighbours.answers[0])
+    assert [broker.node_id for broker in answer.brokers] == [1]
+    assert [row.error_code for row in answer.topics] == [ErrorCode.NONE]
+    assert {row.leader_id for row in answer.topics[0].partitions} == {1}
+
+
 def test_a_member_is_not_started_alone_again(alone: NodeDriver, neighbours: Neighbours) -> None:
     alone.stop()
     neighbours.start(1, controller_quorum_voters=VOTERS)
@@ -100,3 +125,22 @@ def test_a_node_that_joined_finds_the_cluster_again_after_both_stopped(
     two = neighbours.start(2, controller_quorum_bootstrap_servers="127.0.0.1:9001")
     neighbours.start(1, controller_quorum_voters=VOTERS)
     neighbours.run_until(lambda: two.is_serving and serves(neighbours, 1), "both")
+
+
+def test_any_node_tells_how_the_voters_are_doing(alone: NodeDriver, neighbours: Neighbours) -> None:
+    """Tools ask whom they know; only the leader knows."""
+    alone.stop()
+    neighbours.start(1, controller_quorum_voters=VOTERS)
+    two = neighbours.start(2, controller_quorum_bootstrap_servers="127.0.0.1:9001")
+    neighbours.run_until(lambda: two.is_serving, "the second")
+    topic = TopicData(
+        topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
+    )
+    request = DescribeQuorumRequest(topics=[topic])
+    neighbours.ask(2, encode_request(request, 2, correlation_id=1, client_id="test"))
+    neighbours.run_until(lambda: bool(neighbours.answers), "an answer")
+    _, answer = decode_response(55, 2, neighbours.answers[0])
+    told = answer.topics[0].partitions[0]
+    assert (told.error_code, told.leader_id) == (ErrorCode.NONE, 1)
+    assert [row.replica_id for row in told.current_voters] == [1]
+    assert [row.replica_id for row in told.observers] == [2]

@@ -8,19 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.node_driver import NodeDriver
+from tests.support.node_driver import NodeDriver, batch_of, produce_request
 
-from tidelog.broker.effects import Announce, CallPeer, Effect, Stop
+from tidelog.broker.effects import Announce, CallPeer, CloseConnection, Effect, Stop
 from tidelog.broker.events import Event, PeerAnswered, StopRequested
 from tidelog.broker.last_life import CLEAN_MARK, CLUSTER_ID
 from tidelog.broker.quorum_requests import answer_of, question_of
+from tidelog.broker.requests import OPENING_PATIENCE_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId
 from tidelog.quorum import messages as m
+from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tidelog.wire.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+)
+from tidelog.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
 )
 from tidelog.wire.messages.metadata import MetadataRequest
 from tidelog.wire.requests import decode_body, decode_header, encode_response
@@ -39,7 +46,7 @@ class Member(NodeDriver):
         self.leader = OTHER
         self.is_silent = False
         self.registrations = 0
-        super().__init__(data_dir, controller_quorum_voters=VOTERS)
+        super().__init__(data_dir, controller_quorum_voters=VOTERS, clock_steady_ms="0")
 
     def step(self, event: Event) -> list[Effect]:
         effects = super().step(event)
@@ -85,9 +92,34 @@ def member(tmp_path: Path) -> Member:
 def test_a_controller_that_clients_could_not_find_is_not_named(member: Member) -> None:
     """Node 2 is not among the brokers that this node knows: what is asked of it is handed on."""
     member.live(2)
-    answer = member.request(MetadataRequest(topics=[]))
-    assert answer.controller_id == OWN
-    assert OTHER not in [broker.node_id for broker in answer.brokers]
+    assert member.node.state.cluster.told_controller_id == OWN
+    assert OTHER not in member.node.state.image.nodes
+
+
+def test_a_client_waits_for_a_node_that_has_not_caught_up_and_is_sent_away(member: Member) -> None:
+    """What it would be told is what the node's own directory says: nothing, or old news."""
+    number = member.submit(MetadataRequest(topics=[]))
+    member.advance(OPENING_PATIENCE_MS - 1)
+    assert member.effects_of(CloseConnection) == []
+    member.advance(2)
+    assert number not in member.responses
+    assert [each.connection for each in member.effects_of(CloseConnection)] == [member.connection]
+
+
+def test_a_node_that_has_not_caught_up_says_what_it_speaks_and_how_its_voters_are(
+    member: Member,
+) -> None:
+    assert member.request(ApiVersionsRequest()).error_code is ErrorCode.NONE
+    topic = TopicData(
+        topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)]
+    )
+    assert member.request(DescribeQuorumRequest(topics=[topic])) is not None
+
+
+def test_records_are_not_taken_before_the_node_has_caught_up(member: Member) -> None:
+    """Their producer tries again, as with a node that is not there yet."""
+    member.submit(produce_request("orders", batch_of(b"x")), version=9)
+    assert [each.connection for each in member.effects_of(CloseConnection)] == [member.connection]
 
 
 def test_a_directory_of_another_cluster_is_told_once(member: Member) -> None:

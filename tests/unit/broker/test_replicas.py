@@ -9,6 +9,7 @@ import pytest
 from tests.unit.log.logs import a_batch, append, flush
 
 from tidelog.broker.replicas import Replicas
+from tidelog.broker.topic_directories import DELETED_AT_ONCE
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image
 from tidelog.metadata.records import (
@@ -114,6 +115,22 @@ def test_a_copy_that_moved_away_in_its_absence_is_deleted_when_the_node_is_let_i
     assert member.disk.list(f"topics/{topic}") == ["0"]
     assert member.replicas.let_in(0.0) == []
     assert member.disk.list(f"topics/{topic}") == []
+
+
+def test_a_copy_that_comes_back_before_its_directory_is_deleted_begins_anew(
+    member: Member,
+) -> None:
+    member.read(*_created(replicas=HERE), _led_by(3))
+    member.catch_up()
+    directories = member.replicas.directories
+    directories.doom(*(f"topics/other.{number}" for number in range(2 * DELETED_AT_ONCE)))
+    member.read(_moved(ELSEWHERE))
+    assert directories.has_doomed
+    member.read(_moved(HERE))
+    assert member.replicas.by_key[KEY].log.log_end_offset == 0
+    directories.delete_doomed(1000)
+    (topic,) = member.disk.list("topics")
+    assert member.disk.list(f"topics/{topic}/0")
 
 
 def test_what_follows_the_catching_up_is_followed_at_once(member: Member) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support.node_driver import NodeDriver, batch_of, produce_request
 
 from tidelog.controller.decision import Decision
 from tidelog.log.log import Log
-from tidelog.metadata.records import ConfigRecord, NodeRecord, PartitionRecord
+from tidelog.metadata.records import (
+    ConfigRecord,
+    MetadataRecord,
+    NodeRecord,
+    PartitionRecord,
+    ResourceConfigRecord,
+)
+from tidelog.metadata.states import BROKER
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset
 from tidelog.partition.fetcher import SendFetch
@@ -131,6 +138,18 @@ class Cluster(NodeDriver):
         found = answer.topics[0].partitions[0]
         return found.error_code, found.offset
 
+    def look_into_log(
+        self, *, leader_epoch: int = -1, isolation: int = 0
+    ) -> tuple[ErrorCode, int, int]:
+        """As Kafka's tools do, of any replica."""
+        asked = ListOffsetsPartition(
+            partition_index=0, current_leader_epoch=leader_epoch, timestamp=LATEST
+        )
+        topic = ListOffsetsTopic(name="orders", partitions=[asked])
+        request = ListOffsetsRequest(replica_id=-2, isolation_level=isolation, topics=[topic])
+        found = self.request(request).topics[0].partitions[0]
+        return found.error_code, found.offset, found.leader_epoch
+
     def submit_produce(self, *values: bytes, acks: int = -1, version: int = 9) -> int:
         request = produce_request("orders", batch_of(*values), acks=acks)
         return self.submit(request, version=version, connection=self.connect())
@@ -164,6 +183,41 @@ class TestLeading:
         assert produce not in node.responses
         node.fetch_as(3, 1, last=1)
         assert node.produced(produce) == (ErrorCode.NONE, 0)
+
+    def test_a_copy_in_the_making_gets_no_more_than_the_leaders_rate(self, node: Cluster) -> None:
+        node.assign(isr=(1, 2))
+        for _ in range(4):
+            node.submit_produce(b"x" * 1000, acks=1)
+        listed = "leader.replication.throttled.replicas"
+        topic_id = node.node.state.image.topics["orders"].topic_id
+        records: list[MetadataRecord] = [
+            ConfigRecord(topic_id=topic_id, name=listed, value="0:1"),
+            ResourceConfigRecord(
+                resource_type=BROKER,
+                resource_name="1",
+                name="leader.replication.throttled.rate",
+                value="1000",
+            ),
+        ]
+        node.node.state.commit(Decision(records, None), node.now)
+        node.advance(0)
+
+        def has_got(follower: int, offset: int) -> int:
+            data = node.fetched_as(follower, offset)
+            assert data.error_code is ErrorCode.NONE
+            return len(cast(bytes, data.records)) // 1000
+
+        assert has_got(3, 0) == 1  # one batch always, which leaves a debt
+        assert has_got(3, 1) == 0
+        assert has_got(2, 0) == 4  # it is in sync: it never waits
+        node.advance(300)
+        assert has_got(3, 1) == 1
+        waiting = node.fetch_as(3, 2, wait_ms=500)
+        assert waiting not in node.responses
+        node.advance(500)
+        assert not node.responses[waiting].responses[0].partitions[0].records
+        node.assign(epoch=2)
+        assert len(cast(bytes, node.fetched_as(3, 2, epoch=2).records)) // 1000 == 2
 
     def test_a_followers_long_poll_ends_with_data_and_with_a_watermark(self, node: Cluster) -> None:
         node.assign(isr=(1, 2), replicas=(1, 2))
@@ -358,3 +412,21 @@ class TestFollowing:
         assert node.replica.leader is None
         node.assign(epoch=epoch + 1, isr=(1, 2), replicas=(1, 2))
         assert node.replica.leader is not None
+
+
+def test_any_replica_says_where_its_log_ends(node: Cluster) -> None:
+    node.assign(isr=(1, 2))
+    node.submit_produce(b"a", b"b")
+    node.assign(leader=-1, epoch=3, isr=())
+    assert node.list_offset(LATEST)[0] is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert node.look_into_log() == (ErrorCode.NONE, 2, 1)
+    assert node.look_into_log(leader_epoch=3) == (ErrorCode.NONE, 2, 1)
+    assert node.look_into_log(isolation=1) == (ErrorCode.NONE, 0, 1), "nothing is committed"
+
+
+def test_a_replica_that_has_not_heard_of_a_leader_epoch_does_not_say_what_it_has(
+    node: Cluster,
+) -> None:
+    node.assign(leader=2, epoch=3)
+    error, offset, _ = node.look_into_log(leader_epoch=4)
+    assert (error, offset) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1)

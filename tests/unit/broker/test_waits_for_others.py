@@ -15,7 +15,7 @@ from tidelog.wire.requests import RequestHeader
 def test_who_waits_for_another_node_is_sent_away_when_this_one_stops(tmp_path: Path) -> None:
     driver = NodeDriver(tmp_path)
     connections = driver.node._connections
-    connection = connections.get(driver.connection)
+    connection = connections.by_id.get(driver.connection)
     assert connection is not None
     slot = connections.take_slot(connection, RequestHeader(19, 5, 1), [])
     driver.node.state.pending.park_on_reply(slot, ForwardWait("CreateTopicsRequest"))

@@ -54,12 +54,17 @@ def test_the_options_of_serve_are_offered_although_it_is_no_typer_command(tab: T
 
 
 def test_settings_and_their_choices_are_offered(tab: TabKey) -> None:
-    assert tab("topic", "alter", "orders", "--set", "segm") == ["segment.bytes=", "segment.ms="]
+    assert tab("topic", "alter", "orders", "--set", "segm") == [
+        "segment.bytes=",
+        "segment.ms=",
+        "segment.jitter.ms=",
+        "segment.index.bytes=",
+    ]
     assert tab("config", "set", "topic", "orders", "flush.policy=") == [
         "flush.policy=ack",
         "flush.policy=os",
     ]
-    assert tab("config", "unset", "topic", "orders", "flush") == ["flush.policy"]
+    assert tab("config", "unset", "topic", "orders", "flush.p") == ["flush.policy"]
     assert "num.partitions=" in tab("serve", "--set", "num")
 
 

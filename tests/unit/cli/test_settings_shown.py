@@ -9,7 +9,7 @@ from tests.support.command_line import CommandLine
 
 from tidelog.cli.setting_text import bounds, default_text, meaning, source_word
 from tidelog.cli.settings_page import markdown
-from tidelog.model.settings import SETTINGS, setting_named
+from tidelog.model.settings import SETTINGS, Setting, setting_named
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
 
@@ -21,6 +21,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
         ("retention.ms", "5400000", "1 h 30 min"),
         ("retention.ms", "-1", "no limit"),
         ("retention.ms", "500", ""),
+        ("local.retention.ms", "-2", ""),
+        ("compression.gzip.level", "-1", ""),
         ("retention.bytes", "-1", "no limit"),
         ("segment.bytes", "1073741824", "1 GiB"),
         ("segment.bytes", "1500000", "1.4 MiB"),
@@ -54,15 +56,16 @@ def test_what_may_be_set_is_said_in_a_few_words(name: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_default_can_be_set_as_it_is_written(setting: object) -> None:
-    row = setting_named(getattr(setting, "name", ""), "node")
+def test_every_default_can_be_set_as_it_is_written(setting: Setting) -> None:
+    row = setting_named(setting.name, setting.scope)
     assert row.parse(default_text(row)) == row.default
 
 
 def test_sources_are_the_topic_the_node_and_the_default() -> None:
     words = ("dynamic topic config", "static broker config", "default config")
     assert [source_word(word) for word in words] == ["topic", "node", "default"]
-    assert source_word("group config") == "group config"
+    assert source_word("group config") == "group"
+    assert source_word("client metrics config") == "client metrics config"
 
 
 def test_the_page_is_what_the_tables_say() -> None:
@@ -86,6 +89,8 @@ def test_the_list_can_be_narrowed(tidelog: CommandLine) -> None:
         "retention.ms",
         "retention.bytes",
         "delete.retention.ms",
+        "local.retention.ms",
+        "local.retention.bytes",
     ]
     nodes = tidelog("config", "list", "--scope", "node").output
     assert "num.partitions" in nodes

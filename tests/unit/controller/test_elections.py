@@ -8,8 +8,17 @@ from tests.support.controller_driver import SESSION_MS, ControllerDriver
 from tidelog.controller.configs import ConfigChange, Operation
 from tidelog.controller.elect_leaders import plan_leader_rebalance
 from tidelog.controller.elections import Election, choose_leader, choose_unclean_leader
+from tidelog.controller.log_ends import LogEnd, LogEnds
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_LEADER, NodeId, TopicPartition
+from tidelog.model.ids import (
+    NO_LEADER,
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
+from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 
@@ -45,11 +54,26 @@ def test_nobody_leads_rather_than_one_that_may_lack_records() -> None:
     assert chosen == NO_LEADER
 
 
-def test_an_unclean_election_prefers_who_lost_its_standing_last() -> None:
-    chosen = choose_unclean_leader(
-        [THREE, ONE, TWO], last_known=[ONE, TWO], is_usable=lambda _: True
-    )
-    assert chosen == TWO
+def test_an_unclean_election_takes_the_fullest_log() -> None:
+    def chosen(**ends: tuple[int, int]) -> NodeId:
+        numbers = {"one": ONE, "two": TWO, "three": THREE}
+        return choose_unclean_leader(
+            [THREE, ONE, TWO],
+            last_known=[ONE, TWO],
+            is_usable=lambda _: True,
+            log_ends={numbers[name]: log_end(*end) for name, end in ends.items()},
+        )
+
+    assert chosen(one=(3, 10), two=(-1, 0), three=(3, 9)) == ONE
+    assert chosen(one=(3, 10), two=(4, 2), three=(3, 9)) == TWO
+    assert chosen(three=(0, 1)) == THREE, "who says nothing comes after all that do"
+    assert chosen(one=(3, 10), two=(3, 10), three=(3, 10)) == TWO, "the last that was eligible"
+    assert chosen(one=(3, 10), three=(3, 10)) == ONE
+    assert chosen() == TWO
+
+
+def log_end(last_epoch: int, end: int, *, broker_epoch: int = 1) -> LogEnd:
+    return LogEnd(BrokerEpoch(broker_epoch), LeaderEpoch(last_epoch), Offset(end))
 
 
 def test_a_fenced_leader_is_replaced_and_both_epochs_grow(driver: ControllerDriver) -> None:
@@ -102,12 +126,79 @@ def test_the_last_in_sync_is_eligible_while_away_and_leads_when_back(
     assert (state.leader, state.isr, state.elr) == (THREE, (THREE,), ())
 
 
-def test_an_unclean_topic_elects_whoever_is_alive(driver: ControllerDriver) -> None:
+def elect_waiting(driver: ControllerDriver, **ends: tuple[int, int]) -> None:
+    """With what the nodes say that they have, under their present registrations."""
+    (state,) = driver.controller.waiting_for_log_ends()
+    numbers = {"one": ONE, "two": TWO, "three": THREE}
+    told = {
+        numbers[name]: log_end(*end, broker_epoch=driver.epochs[numbers[name]])
+        for name, end in ends.items()
+    }
+    log_ends = {state.key: LogEnds(state.leader_epoch, told)}
+    driver.commit(driver.controller.elect_waiting(log_ends))
+
+
+def test_an_unclean_topic_elects_the_fullest_once_it_was_told(driver: ControllerDriver) -> None:
     driver.create(unclean_leader_election_enable="true")
     driver.alter_isr(1)
     fence(driver, 1)
+    assert driver.state().leader == NO_LEADER
+    elect_waiting(driver, two=(0, 5), three=(0, 7))
     state = driver.state()
-    assert (state.leader, state.isr, state.elr) == (TWO, (TWO,), ())
+    assert (state.leader, state.isr, state.elr) == (THREE, (THREE,), ())
+    assert driver.controller.waiting_for_log_ends() == []
+
+
+def test_an_unclean_topic_elects_the_only_one_that_is_up_at_once(driver: ControllerDriver) -> None:
+    driver.create(unclean_leader_election_enable="true")
+    driver.alter_isr(1)
+    fence(driver, 3, 1)
+    assert driver.state().leader == TWO
+
+
+def test_who_is_left_of_several_that_were_to_be_asked_is_elected(driver: ControllerDriver) -> None:
+    driver.create(unclean_leader_election_enable="true")
+    driver.alter_isr(1)
+    fence(driver, 1, 2)
+    assert driver.state().leader == NO_LEADER
+    elect_waiting(driver)
+    assert driver.state().leader == THREE
+
+
+def test_what_was_told_before_a_node_registered_again_does_not_count(
+    driver: ControllerDriver,
+) -> None:
+    driver.create(unclean_leader_election_enable="true")
+    driver.alter_isr(1)
+    fence(driver, 1)
+    (state,) = driver.controller.waiting_for_log_ends()
+    ends = {
+        TWO: log_end(0, 9, broker_epoch=driver.epochs[TWO]),
+        THREE: log_end(0, 7, broker_epoch=driver.epochs[THREE]),
+    }
+    driver.advance(SESSION_MS, alive=(3,))
+    driver.start(2)
+    log_ends = {state.key: LogEnds(state.leader_epoch, ends)}
+    driver.commit(driver.controller.elect_waiting(log_ends))
+    assert driver.state().leader == THREE
+
+
+def test_a_new_controller_knows_who_waits(driver: ControllerDriver) -> None:
+    driver.create(unclean_leader_election_enable="true")
+    driver.alter_isr(1)
+    fence(driver, 1)
+    driver.fail_over()
+    elect_waiting(driver, two=(0, 5), three=(0, 7))
+    assert driver.state().leader == THREE
+
+
+def test_without_the_safeguard_an_empty_log_is_elected() -> None:
+    driver = ControllerDriver(safeguards=ALL_SAFEGUARDS - {Safeguard.UNCLEAN_BY_LOG})
+    driver.start(1, 2, 3)
+    driver.create(unclean_leader_election_enable="true")
+    driver.alter_isr(1)
+    fence(driver, 1)
+    assert driver.state().leader == TWO
 
 
 def test_a_clean_topic_waits(driver: ControllerDriver) -> None:
@@ -117,12 +208,14 @@ def test_a_clean_topic_waits(driver: ControllerDriver) -> None:
     assert driver.state().leader == NO_LEADER
 
 
-def test_allowing_unclean_elections_elects_at_once(driver: ControllerDriver) -> None:
+def test_allowing_unclean_elections_elects_what_nobody_leads(driver: ControllerDriver) -> None:
     driver.create()
     driver.alter_isr(1)
     fence(driver, 1)
     change = ConfigChange("unclean.leader.election.enable", Operation.SET, "true")
+    assert driver.controller.waiting_for_log_ends() == []
     driver.commit(driver.controller.alter_topic("t", [change], defaults={}))
+    elect_waiting(driver, two=(0, 3), three=(0, 2))
     assert driver.state().leader == TWO
 
 
@@ -150,14 +243,32 @@ def test_the_controllers_default_holds_for_topics_that_say_nothing(
     assert driver.controller.adopt_defaults({}).records == []
 
 
-def test_an_unclean_election_on_request_takes_who_is_there(driver: ControllerDriver) -> None:
+@pytest.mark.parametrize("fullest", [TWO, THREE])
+def test_an_unclean_election_on_request_takes_the_fullest_that_is_up(
+    driver: ControllerDriver, fullest: NodeId
+) -> None:
     driver.create()
     driver.alter_isr(1)
     fence(driver, 1)
-    name = TopicPartition("t", 0)
-    decision = driver.controller.elect_leaders([name], Election.UNCLEAN)
+    name, state = TopicPartition("t", 0), driver.state()
+    ends = {
+        node: log_end(0, 9 if node in (ONE, fullest) else 0, broker_epoch=driver.epochs[node])
+        for node in (ONE, TWO, THREE)
+    }
+    log_ends = {state.key: LogEnds(state.leader_epoch, ends)}
+    decision = driver.controller.elect_leaders([name], Election.UNCLEAN, log_ends)
     driver.commit(decision)
     assert [outcome.error for outcome in decision.response] == [ErrorCode.NONE]
+    assert driver.state().leader == fullest
+
+
+def test_an_unclean_election_on_request_does_not_wait_for_those_that_say_nothing(
+    driver: ControllerDriver,
+) -> None:
+    driver.create()
+    driver.alter_isr(1)
+    fence(driver, 1)
+    driver.commit(driver.controller.elect_leaders(None, Election.UNCLEAN))
     assert driver.state().leader == TWO
 
 
@@ -213,3 +324,39 @@ def test_leaders_go_home_by_themselves_after_a_while() -> None:
     assert driver.state().leader == TWO
     driver.advance(SESSION_MS, alive=(1, 2, 3))
     assert driver.state().leader == ONE
+
+
+def test_a_node_whose_log_may_lack_records_is_let_in_and_not_elected(
+    driver: ControllerDriver,
+) -> None:
+    driver.create(min_insync_replicas="2")
+    fence(driver, 1, 2, 3)
+    key = driver.state().key
+    assert driver.state().elr == (TWO, THREE)
+    assert not driver.beat(2, may_lack=(key,)).is_fenced
+    assert (driver.state().leader, driver.state().elr) == (NO_LEADER, (THREE,))
+    driver.beat(3)
+    assert driver.state().leader == THREE
+
+
+def test_the_last_that_had_everything_is_elected_whatever_it_says(driver: ControllerDriver) -> None:
+    driver.create(min_insync_replicas="2")
+    fence(driver, 1, 2, 3)
+    key = driver.state().key
+    driver.beat(2, may_lack=(key,))
+    driver.beat(3, may_lack=(key,))
+    assert driver.state().leader == THREE
+
+
+def test_a_leader_that_is_damaged_and_alone_in_sync_hands_over_to_one_that_is_eligible(
+    driver: ControllerDriver,
+) -> None:
+    driver.create(min_insync_replicas="2")
+    fence(driver, 3, 2)
+    driver.beat(2)
+    state = driver.state()
+    assert (state.leader, state.isr, state.elr) == (ONE, (ONE,), (TWO,))
+    driver.beat(1, may_lack=(state.key,))
+    state = driver.state()
+    assert (state.leader, state.isr) == (TWO, (TWO,))
+    assert ONE not in state.elr

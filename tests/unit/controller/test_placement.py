@@ -76,12 +76,70 @@ def test_topics_of_one_partition_are_spread_over_the_nodes(driver: ControllerDri
     assert set(leaders.values()) == {3}
 
 
-def test_a_fenced_or_leaving_node_gets_nothing(driver: ControllerDriver) -> None:
+def test_a_fenced_or_leaving_node_gets_nothing_while_others_are_enough(
+    driver: ControllerDriver,
+) -> None:
     driver.beat(1, wants_fence=True)
     driver.beat(2, wants_shutdown=True)
     create(driver, TopicSpec("t", 6, 1))
     assert {state.leader for state in driver.image.partitions()} == {3}
-    assert create(driver, TopicSpec("u", 1, 2)) == [ErrorCode.INVALID_REPLICATION_FACTOR]
+
+
+def test_a_fenced_node_makes_up_the_factor_outside_the_isr(driver: ControllerDriver) -> None:
+    driver.beat(2, wants_fence=True)
+    assert create(driver, TopicSpec("t", 6, 3), TopicSpec("u", 6, 2)) == [ErrorCode.NONE] * 2
+    for state in driver.image.topics["t"].partitions:
+        assert sorted(state.replicas) == [1, 2, 3]
+        assert sorted(state.isr) == [1, 3]
+        assert state.replicas[0] == state.leader
+    assert all(sorted(s.replicas) == [1, 3] for s in driver.image.topics["u"].partitions)
+    driver.beat(2)
+    assert driver.alter_isr(*driver.state().replicas).error is ErrorCode.NONE
+
+
+def test_a_leaving_node_makes_up_the_factor_too(driver: ControllerDriver) -> None:
+    driver.beat(2, wants_shutdown=True)
+    create(driver, TopicSpec("t", 1, 3))
+    assert sorted(driver.state().replicas) == [1, 2, 3]
+    assert sorted(driver.state().isr) == [1, 3]
+
+
+def test_more_replicas_than_registered_nodes_are_refused(driver: ControllerDriver) -> None:
+    driver.beat(2, wants_fence=True)
+    assert create(driver, TopicSpec("t", 1, 4)) == [ErrorCode.INVALID_REPLICATION_FACTOR]
+    driver.beat(1, wants_fence=True)
+    driver.commit(driver.controller.unregister(NodeId(1)))
+    assert create(driver, TopicSpec("t", 1, 3)) == [ErrorCode.INVALID_REPLICATION_FACTOR]
+
+
+def test_one_replica_of_each_partition_must_be_up(driver: ControllerDriver) -> None:
+    for node in (1, 2, 3):
+        driver.beat(node, wants_fence=True)
+    decision = driver.controller.create_topics([TopicSpec("t", 1, 1)])
+    assert decision.response[0].error is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert "start one" in (decision.response[0].message or "")
+
+
+def test_an_internal_topic_counts_the_nodes_that_are_away(driver: ControllerDriver) -> None:
+    driver.beat(3, wants_fence=True)
+    create(driver, TopicSpec("__consumer_offsets", 4))
+    states = driver.image.topics["__consumer_offsets"].partitions
+    assert {len(state.replicas) for state in states} == {3}
+    assert {len(state.isr) for state in states} == {2}
+
+
+def test_more_partitions_get_the_topics_factor_though_a_node_is_away(
+    driver: ControllerDriver,
+) -> None:
+    create(driver, TopicSpec("t", 1, 3))
+    driver.beat(2, wants_fence=True)
+    driver.commit(driver.controller.create_partitions("t", count=4, assignments=None))
+    added = driver.image.topics["t"].partitions[1:]
+    assert {tuple(sorted(state.replicas)) for state in added} == {(1, 2, 3)}
+    assert {tuple(sorted(state.isr)) for state in added} == {(1, 3)}
+    driver.commit(driver.controller.unregister(NodeId(2)))
+    refused = driver.controller.create_partitions("t", count=5, assignments=None)
+    assert refused.response.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
 def test_with_no_node_at_all_nothing_is_created() -> None:

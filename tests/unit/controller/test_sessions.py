@@ -266,3 +266,20 @@ def test_who_holds_the_directory_of_the_last_one_registers_without_waiting(
     other = driver.register(3, previous_epoch=last - 1)
     assert other.error is ErrorCode.DUPLICATE_BROKER_REGISTRATION
     assert driver.register(3, previous_epoch=last).epoch > last
+
+
+def test_a_controller_that_was_late_itself_fences_nobody_for_that(driver: ControllerDriver) -> None:
+    """It was stopped for longer than a session: the heartbeats of that time wait to be read."""
+    driver.advance(500, alive=(1, 2, 3))
+    driver.now_ms += 2 * SESSION_MS
+    driver.controller.was_late(2 * SESSION_MS - 1000, driver.now_ms)
+    driver.advance(0)
+    assert fenced(driver) == []
+    driver.advance(SESSION_MS - 1000, alive=(1, 2))
+    assert fenced(driver) == [THREE], "the time in which it listened counts"
+
+
+def test_being_late_makes_no_session_longer_than_a_new_one(driver: ControllerDriver) -> None:
+    for _ in range(5):
+        driver.controller.was_late(SESSION_MS, driver.now_ms)
+    assert driver.controller.next_deadline() == driver.now_ms + SESSION_MS

@@ -335,7 +335,7 @@ def test_an_empty_group_is_deleted_with_all_its_records() -> None:
     driver.commit(5, member_id="a", generation=1)
     driver.pulse("a", -1)
     assert driver.answer("delete_group", "g").error_code is ErrorCode.NONE
-    latest = dict(driver.log)
+    latest = {record.key: record.value for record in driver.log}
     assert all(value is None for value in latest.values())
     assert driver.newer_state() == "Dead"
 
@@ -380,3 +380,20 @@ def test_a_large_group_is_not_assigned_anew_for_every_member_that_comes() -> Non
     assert driver.newer_state() == "Stable"
     assert set(epochs.values()) == {60}
     assert all(sum(map(len, driver.has("g", name).values())) == 1 for name in names)
+
+
+def test_a_groups_own_settings_hold_for_its_members_and_within_the_nodes_bounds() -> None:
+    driver = GroupDriver(group_consumer_max_session_timeout_ms=60_000)
+    driver.topics.configs["g"] = {
+        "consumer.session.timeout.ms": "50000",
+        "consumer.heartbeat.interval.ms": "9000",
+    }
+    assert driver.enter("a").heartbeat_interval_ms == 9_000
+    driver.advance(49_999)
+    assert driver.pulse("a", 1).error_code is ErrorCode.NONE
+    driver.topics.configs["g"] = {"consumer.session.timeout.ms": "90000"}
+    assert driver.pulse("a", 1).heartbeat_interval_ms == 5_000
+    driver.advance(59_999)
+    assert driver.pulse("a", 1).error_code is ErrorCode.NONE
+    driver.advance(60_000)
+    assert driver.pulse("a", 1).error_code is ErrorCode.UNKNOWN_MEMBER_ID

@@ -78,7 +78,7 @@ def test_newer_groups_and_their_members_change_their_state_as_the_tables_say(see
     before, groups = ConsumerState.EMPTY, ConsumerGroup("g")
     members: dict[str, MemberState] = {}
     for batch in driver.batches:
-        for key, value in filter(None, (read_record(*record) for record in batch)):
+        for key, value in filter(None, (read_record(*record[:3]) for record in batch)):
             if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
                 was = members.pop(key.member_id, MemberState.STABLE)
                 now = MemberState.STABLE if value is None else MemberState(value.state)

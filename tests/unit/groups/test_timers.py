@@ -11,7 +11,7 @@ A, B = TimerKey("session", "g", "a"), TimerKey("session", "g", "b")
 
 
 def test_the_earliest_is_next_and_due_first() -> None:
-    timers = Timers()
+    timers: Timers[TimerKey] = Timers()
     timers.arm(A, 20)
     timers.arm(B, 10)
     assert timers.next_deadline() == 10
@@ -20,7 +20,7 @@ def test_the_earliest_is_next_and_due_first() -> None:
 
 
 def test_a_postponed_deadline_is_not_met_early() -> None:
-    timers = Timers()
+    timers: Timers[TimerKey] = Timers()
     timers.arm(A, 10)
     timers.arm(A, 30)
     assert timers.next_deadline() == 30
@@ -29,7 +29,7 @@ def test_a_postponed_deadline_is_not_met_early() -> None:
 
 
 def test_a_deadline_can_be_brought_forward() -> None:
-    timers = Timers()
+    timers: Timers[TimerKey] = Timers()
     timers.arm(A, 30)
     timers.arm(A, 10)
     assert list(timers.take_due(10)) == [A]
@@ -37,7 +37,7 @@ def test_a_deadline_can_be_brought_forward() -> None:
 
 
 def test_a_cancelled_deadline_is_not_met() -> None:
-    timers = Timers()
+    timers: Timers[TimerKey] = Timers()
     timers.arm(A, 10)
     timers.cancel(A)
     timers.cancel(B)
@@ -59,7 +59,7 @@ def test_a_cancelled_deadline_is_not_met() -> None:
 def test_timers_do_what_a_dict_of_deadlines_would_do(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    timers, model = Timers(), dict[TimerKey, float]()
+    timers, model = Timers[TimerKey](), dict[TimerKey, float]()
     for what, number, value in steps:
         key = TimerKey("session", "g", str(number))
         if what == "arm":

@@ -58,6 +58,7 @@ def a_pass(*, now_ms: int = NOW_MS, first_dirty: int = 0, mapped_to: int = 1000)
         first_dirty=first_dirty,
         mapped_to=mapped_to,
         now_ms=now_ms,
+        latest_ms=now_ms,
         delete_retention_ms=RETENTION_MS,
     )
 

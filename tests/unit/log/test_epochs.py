@@ -94,3 +94,26 @@ def test_a_lost_or_wrong_file_is_rebuilt_from_the_log(
     assert again.epochs.entries() == [(0, 0), (1, 30), (2, 60), (3, 90)]
     again.checkpoint()
     assert path.read_bytes() == b"0\n4\n0 0\n1 30\n2 60\n3 90\n"
+
+
+@pytest.mark.parametrize("byte", [5, 15], ids=["another offset", "another epoch"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_wrong_header_tells_no_epoch_when_the_file_is_rebuilt(
+    tmp_path: Path, number: int, is_first: bool, byte: int
+) -> None:
+    """Offset and epoch are covered by no checksum."""
+    config = settings(segment_bytes=2000)
+    log = open_log(FileDisk(tmp_path), config=config)
+    for count in range(100):
+        append(log, a_batch(), epoch=count // 50)
+    log.close_cleanly()
+    (tmp_path / "orders-0" / "leader-epoch-checkpoint").unlink()
+    path = sorted((tmp_path / "orders-0").glob("*.log"))[number]
+    data = bytearray(path.read_bytes())
+    data[byte if is_first else int.from_bytes(data[8:12], "big") + 12 + byte] ^= 0x40
+    path.write_bytes(data)
+    again = open_log(FileDisk(tmp_path), config=config)
+    (first, start), (second, later) = again.epochs.entries()
+    assert (first, second, later) == (0, 1, 50)
+    assert start == (1 if number == 0 and is_first else 0)

@@ -34,7 +34,7 @@ def test_a_flush_covers_what_was_appended_before_it_began(sim_disk: SimDisk) -> 
     assert log.flushed_offset == 0
     log.flushed(ticket)
     assert log.flushed_offset == 2
-    assert paths(log) == [f"{0:020d}.log"]
+    assert paths(log) == [f"{0:020d}.log", "flushed"]
     flush(log)
     assert log.flushed_offset == 5
     assert log.flush_targets() is None
@@ -49,7 +49,7 @@ def test_a_roll_leaves_both_segments_to_be_synced(sim_disk: SimDisk) -> None:
     append(log, a_batch(2))
     old, new = f"{0:020d}", f"{4:020d}"
     expected = [f"{old}.log", f"{old}.index", f"{old}.timeindex", f"{new}.snapshot"]
-    assert paths(log) == [*expected, "orders-0", f"{new}.log"]
+    assert paths(log) == [*expected, "orders-0", f"{new}.log", "flushed"]
     flush(log)
     assert log.flushed_offset == 6
 
@@ -99,7 +99,7 @@ def test_the_mark_is_not_rewritten_before_its_last_writing_is_durable(sim_disk: 
         log.flushed(ticket)
 
 
-def test_a_checkpoint_on_a_full_disk_is_put_off(sim_disk: SimDisk) -> None:
+def test_a_checkpoint_on_a_full_disk_is_postponed(sim_disk: SimDisk) -> None:
     log = open_log(sim_disk)
     fill(log, 50)
     flush(log)

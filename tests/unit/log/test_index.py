@@ -122,3 +122,19 @@ def test_a_segment_of_one_batch_has_a_time_entry_when_it_is_closed(sim_disk: Sim
     log.roll()
     data = bytes(sim_disk.files()[f"orders-0/{0:020d}.timeindex"].cached)
     assert list(struct.iter_unpack(">qi", data)) == [(9, 1)]
+
+
+def test_a_file_that_the_disk_will_not_cut_is_cut_with_the_next_write(sim_disk: SimDisk) -> None:
+    index = an_index(sim_disk, 10)
+    index.write_pending()
+    sim_disk.faults.write_error_rate = 1.0
+    index.keep(2)
+    assert len(index) == 2
+    assert index.floor(1_000) == (20, 200)
+    sim_disk.faults.heal()
+    index.append(25, 250)
+    index.write_pending()
+    again = SparseIndex(sim_disk, "index", OFFSET_ENTRY)
+    assert again.load()
+    assert len(again) == 3
+    assert again.last() == (25, 250)

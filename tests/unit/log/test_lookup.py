@@ -8,9 +8,11 @@ import pytest
 from tests.unit.log.logs import a_batch, append, fill, open_log, settings
 
 from tidelog.log import lookup
+from tidelog.log.disk import DiskError
 from tidelog.log.log import Log
 from tidelog.model.ids import LeaderEpoch
 from tidelog.runtime.file_disk import FileDisk
+from tidelog.sim.disk import SimDisk
 from tidelog.wire.compression import Compression
 from tidelog.wire.records import Record, encode_batch
 
@@ -134,3 +136,24 @@ def test_a_time_index_with_a_flipped_bit_hides_nothing(
             expected = [next(n for n, late in enumerate(times) if late >= time) for time in times]
             assert [one.offset for one in found if one] == expected
             log.close_cleanly()
+
+
+def test_a_look_up_that_the_disk_failed_does_not_spoil_the_next(sim_disk: SimDisk) -> None:
+    """What a read error leaves half loaded is not taken for an index without timestamps."""
+    config = settings(segment_bytes=1024)
+    log = open_log(sim_disk, config=config)
+    fill(log, 40)
+    expected = log.offset_for_timestamp(1010)
+    log.close_cleanly()
+    again = open_log(sim_disk, config=config, clean=True)
+    sim_disk.faults.read_error_rate = 0.5
+    failures = 0
+    for _ in range(20):
+        try:
+            assert again.offset_for_timestamp(1010) == expected
+        except DiskError:
+            failures += 1
+    assert failures
+    sim_disk.faults.heal()
+    assert again.offset_for_timestamp(1010) == expected
+    assert again.max_timestamp() == log.max_timestamp()

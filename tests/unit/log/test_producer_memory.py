@@ -91,7 +91,7 @@ def test_a_snapshot_of_a_later_version_is_ignored() -> None:
     producers = Producers()
     heard(producers, 7, now_ms=NOW_MS)
     body = bytearray(producers.encode(40)[:-4])
-    body[4] = 3
+    body[4] += 1
     assert not Producers().decode(bytes(body) + struct.pack(">I", crc32c(body)), 40)
 
 
@@ -103,3 +103,35 @@ def test_a_batch_is_remembered_while_its_repetition_would_be_recognized() -> Non
     assert [producers.remembers(7, number * 10) for number in range(6)] == [False] + [True] * 5
     assert not producers.remembers(8, 50)
     assert not producers.remembers(-1, 50)
+
+
+def test_what_damage_may_hide_is_refused_while_others_may_have_it() -> None:
+    """And it is remembered: who loads the snapshot knows no more than who wrote it."""
+    producers = Producers()
+    heard(producers, 7, now_ms=NOW_MS)
+    producers.lost_sight()
+    again = Producers()
+    assert again.decode(producers.encode(40), 40)
+    next_of_known = read_header(a_batch(producer=(7, 3, 12)))
+    first_of_new = read_header(a_batch(producer=(8, 0, 0)))
+    for knows in (producers, again):
+        for header in (next_of_known, first_of_new):
+            told = knows.judge([header], NOW_MS, awaits_repair=True)
+            assert told is ErrorCode.KAFKA_STORAGE_ERROR
+            assert knows.judge([header], NOW_MS) is None
+        known = read_header(a_batch(2, producer=(7, 3, 10)))
+        assert isinstance(knows.judge([known], NOW_MS, awaits_repair=True), tuple)
+        knows.note(next_of_known, 50)
+        assert knows.judge([read_header(a_batch(producer=(7, 3, 13)))], NOW_MS) is None
+
+
+def test_a_snapshot_of_before_damage_was_told_is_read() -> None:
+    producers = Producers()
+    heard(producers, 7, now_ms=NOW_MS)
+    body = bytearray(producers.encode(40)[:-4])
+    body[4] = 2
+    del body[17 + 20]  # of the producer
+    del body[17]  # of all
+    again = Producers()
+    assert again.decode(bytes(body) + struct.pack(">I", crc32c(body)), 40)
+    assert again == producers

@@ -39,9 +39,10 @@ def stored(log: Log) -> list[BatchHeader]:
     return [header for header, _ in batches]
 
 
-def test_a_topic_with_default_settings_pays_nothing() -> None:
-    assert styling_of(settings()) is None
-    assert styling_of(settings(message_timestamp_after_max_ms=5)) is None
+def test_a_topic_that_looks_at_headers_only_pays_nothing() -> None:
+    assert styling_of(settings(records_validation="header")) is None
+    headers_only = settings(records_validation="header", message_timestamp_after_max_ms=5)
+    assert styling_of(headers_only) is None
 
 
 # --- timestamps -------------------------------------------------------------------------------
@@ -125,6 +126,23 @@ def test_batches_of_another_codec_are_compressed_anew(
     flush(log)
     again = append(log, keyed(pairs, compression=sent, producer=(5, 1, 30)))
     assert again.is_duplicate
+
+
+@pytest.mark.parametrize(("name", "fast", "small"), [("gzip", 1, 9), ("zstd", -50, 22)])
+def test_a_topic_says_how_hard_its_batches_are_compressed(
+    sim_disk: SimDisk, name: str, fast: int, small: int
+) -> None:
+    pairs = [
+        (b"key %d" % number, b"%d squared is %d" % (number, number**2)) for number in range(99)
+    ]
+    log = a_log(sim_disk, compression_type=name)
+    for level in (fast, small):
+        levels: dict[str, Value] = {f"compression_{name}_level": level}
+        log.configure(settings(compression_type=name, **levels))
+        append(log, keyed(pairs))
+    assert [(record.key, record.value) for record in records_of(log)] == pairs * 2
+    at_fast, at_small = (header.batch_length for header in stored(log))
+    assert at_small < at_fast
 
 
 def test_several_batches_of_one_request_are_compressed_anew(sim_disk: SimDisk) -> None:

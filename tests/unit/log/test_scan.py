@@ -68,6 +68,22 @@ def test_a_batch_is_found_behind_damage_wherever_it_begins(sim_disk: SimDisk) ->
         assert scan.find_batch(file, 0, end - 1, low=50, high=100) is None
 
 
+@pytest.mark.parametrize("max_bytes", [1, 100, 3000])
+def test_a_search_in_parts_finds_what_a_search_at_once_does(
+    sim_disk: SimDisk, max_bytes: int
+) -> None:
+    file, positions = a_file(sim_disk, [50] * 40)
+    file.write(1, [bytes(positions[20])])
+    end, position, parts = positions[-1], 1, 0
+    header = None
+    while header is None and position < end:
+        position, header = scan.seek_batch(file, position, end, low=1, high=40, max_bytes=max_bytes)
+        parts += 1
+    assert header is not None
+    assert (position, header) == scan.find_batch(file, 1, end, low=1, high=40)
+    assert parts >= positions[20] // max(max_bytes, 61)
+
+
 def test_zeros_hold_no_batch(sim_disk: SimDisk) -> None:
     file = sim_disk.open("file", create=True)
     file.write(0, [bytes(100_000)])
@@ -106,3 +122,12 @@ def test_a_hole_takes_the_place_of_those_it_reaches_into() -> None:
     assert (found.position, found.end_position) == (15, 45)
     assert holes.with_offset(12) is None
     assert holes.first_from(45) is None
+
+
+def test_a_batch_whose_offset_the_next_one_contradicts_is_not_believed() -> None:
+    """The offset lies outside the checksum."""
+    file, positions = a_file(SimDisk(Random(0)), [50, 50, 50, 50])
+    file.write(positions[1], [(9).to_bytes(8, "big")])
+    found = scan.find_batch(file, 1, positions[-1], low=1, high=20)
+    assert found is not None
+    assert found[0] == positions[2]

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 from tests.unit.log.logs import a_batch, append, everything, fill, flush, open_log, settings
 
+from tidelog.log.disk import DiskFull
+from tidelog.log.marks import Mark
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.sim.disk import SimDisk
@@ -100,6 +102,53 @@ def test_a_power_failure_within_a_truncation_leaves_a_log_of_either_length() -> 
             assert [offset for offset, _ in everything(log)] == list(range(log.log_end_offset))
 
 
+def test_a_truncation_tried_again_after_a_full_disk_leaves_no_mark_above_the_log(
+    sim_disk: SimDisk,
+) -> None:
+    log = open_log(sim_disk)
+    fill(log, 10)
+    flush(log)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    for _ in range(2):
+        with pytest.raises(DiskFull):
+            log.truncate_to(Offset(6))
+        assert log.log_end_offset == 20
+    sim_disk.faults.heal()
+    log.truncate_to(Offset(6))
+    sim_disk.lose_process()
+    log = open_log(sim_disk)
+    assert (log.log_end_offset, log.damage) == (6, [])
+
+
+def test_a_new_beginning_that_found_no_room_leaves_a_log_that_can_go_on(sim_disk: SimDisk) -> None:
+    log = open_log(sim_disk)
+    fill(log, 10)
+    flush(log)
+    mark_file = log.directory.mark_file
+    write = mark_file.write
+    written: list[Mark] = []
+
+    def write_until_full(mark: Mark) -> None:
+        written.append(mark)
+        if len(written) > 2:
+            raise DiskFull("no space left on device")
+        write(mark)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(mark_file, "write", write_until_full)
+        with pytest.raises(DiskFull):
+            log.start_at(Offset(100))
+    assert written[-1].flushed_offset == 100
+    assert log.flushed_offset == log.log_end_offset == 0
+    log.start_at(Offset(100))
+    fill(log, 2)
+    flush(log)
+    log.validate()
+    sim_disk.lose_process()
+    log = open_log(sim_disk)
+    assert (log.log_start_offset, log.log_end_offset, log.damage) == (100, 104, [])
+
+
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_a_cut_through_the_batch_that_holds_the_start_leaves_nothing_before_it(
     sim_disk: SimDisk, is_durable: bool
@@ -116,6 +165,22 @@ def test_a_cut_through_the_batch_that_holds_the_start_leaves_nothing_before_it(
     sim_disk.lose_power()
     again = open_log(sim_disk)
     assert (again.log_start_offset, again.log_end_offset) == (7, 7)
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_cut_below_a_start_that_a_former_leader_told_begins_anew_there(
+    sim_disk: SimDisk, is_durable: bool
+) -> None:
+    log = open_log(sim_disk)
+    append(log, a_batch(5))
+    append(log, a_batch(5))
+    log.advance_start(Offset(7))
+    if is_durable:
+        flush(log)
+    log.truncate_to(Offset(5))
+    log.validate()
+    assert (log.log_start_offset, log.log_end_offset, log.flushed_offset) == (5, 5, 5)
+    assert append(log, a_batch(2)).base_offset == 5
 
 
 @pytest.mark.parametrize("offset", [0, 1, 20])
@@ -141,3 +206,20 @@ def test_a_cut_where_segments_are_missing_begins_anew_at_the_start(
     flush(log)
     sim_disk.lose_power()
     assert [number for number, _ in everything(open_log(sim_disk, config=config))] == [0, 1, 2]
+
+
+def test_bytes_between_two_segments_that_nobody_wrote_are_no_loss(sim_disk: SimDisk) -> None:
+    """A follower cuts where offsets were lost and fetches them again: here it would cut for ever,
+    since a cut at the next segment's beginning leaves the bytes before it where they are."""
+    config = settings(segment_bytes=1024)
+    log = open_log(sim_disk, config=config)
+    fill(log, 20)
+    flush(log)
+    log.close_cleanly()
+    first = min(path for path in sim_disk.files() if path.endswith(".log"))
+    noise = sim_disk.open(first)
+    noise.write(noise.size(), (b"noise" * 100,))
+    log = open_log(sim_disk, config=config)
+    assert len(everything(log)) == 40
+    assert log.damage, "the noise was not met"
+    assert log.first_damaged_offset() is None

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 from tests.support.cluster_model import ClusterModel
 
-from tidelog.metadata.image import Image, Listener, PartitionState
+from tidelog.metadata.image import Image, Listener, PartitionState, Resource
+from tidelog.metadata.persistent import PersistentMap
 from tidelog.metadata.records import (
     ClusterRecord,
     ConfigRecord,
@@ -20,6 +21,7 @@ from tidelog.metadata.records import (
     PartitionChangeRecord,
     PartitionRecord,
     RemoveTopicRecord,
+    ResourceConfigRecord,
     TopicRecord,
     UnregisterNodeRecord,
     decode_record,
@@ -79,6 +81,8 @@ ALL_KINDS = [
     NodeChangeRecord(node_id=1, epoch=1, is_fenced=1),
     NodeChangeRecord(node_id=1, epoch=1, is_shutting_down=0),
     UnregisterNodeRecord(node_id=1, epoch=1),
+    ResourceConfigRecord(resource_type=32, resource_name="g", name="a", value="1"),
+    ResourceConfigRecord(resource_type=4, resource_name="1", name="a", value=None),
     RemoveTopicRecord(topic_id=ORDERS, name="orders"),
 ]
 
@@ -216,7 +220,7 @@ def test_what_was_found_right_is_not_looked_at_again() -> None:
     image.validate()
     broken = replace(state_of(image), leader=NodeId(9))
     topic = replace(image.topics["orders"], partitions=(broken,))
-    unnoticed = replace(image, topics={"orders": topic})
+    unnoticed = replace(image, topics=PersistentMap({"orders": topic}))
     unnoticed.validate()
     with pytest.raises(AssertionError):
         unnoticed.validate(whole=True)
@@ -242,3 +246,16 @@ def test_removed_topics_outlive_a_snapshot_but_not_without_end() -> None:
     image, _ = image.replay(more)
     assert len(image.removed) == MAX_REMOVED_TOPICS
     assert ORDERS not in image.removed
+
+
+def test_settings_of_nodes_and_groups_are_kept_in_a_snapshot_until_they_are_taken_away() -> None:
+    group = ResourceConfigRecord(resource_type=32, resource_name="g", name="a", value="1")
+    node_1 = ResourceConfigRecord(resource_type=4, resource_name="1", name="a", value="2")
+    image = image_of(group, node_1)
+    assert dict(image.configs_of(Resource(32, "g"))) == {"a": "1"}
+    assert dict(image.configs_of(Resource(4, "1"))) == {"a": "2"}
+    assert dict(image.configs_of(Resource(4, "2"))) == {}
+    copied, _ = Image().replay(image.to_records())
+    assert copied == image
+    without, _ = image.replay([replace(group, value=None), replace(node_1, value=None)])
+    assert without.resource_configs == {}

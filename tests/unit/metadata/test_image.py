@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidelog.log.paths import EPOCHS
 from tidelog.metadata.image import Image
 from tidelog.metadata.journal import DIRECTORY, Journal, JournalDamaged
 from tidelog.metadata.records import (
@@ -71,6 +72,17 @@ def test_an_image_never_changes_under_its_reader() -> None:
     assert (before.next_producer_id, after.next_producer_id) == (0, 9)
     assert after.version > before.version
     after.validate()
+
+
+def test_an_image_that_nobody_validates_gathers_nothing_for_it() -> None:
+    """A node in production never does: what grew with each change would be copied with each."""
+    image, _ = Image().replay(CREATED)
+    for epoch in range(1, 20):
+        image, _ = image.replay([partition(0, epoch)])
+    assert image._unchecked.topics == ()
+    image.validate()
+    image, _ = image.replay([partition(1, 20)])
+    assert image._unchecked.topics == ("orders",)
 
 
 def test_a_partition_record_again_changes_its_leader_epoch() -> None:
@@ -136,3 +148,41 @@ class TestJournal:
         path.write_bytes(data)
         with pytest.raises(JournalDamaged, match="damaged at offset"):
             Journal.open(FileDisk(tmp_path), clean=True).read_all()
+
+    def test_a_journal_that_is_refused_for_damage_is_left_as_it_is(self, tmp_path: Path) -> None:
+        """A disk may read the same bytes right the next time, and then the node starts. Neither the
+        mark nor the epochs of before the damage may help: the first is behind, the others gone."""
+        journal = Journal.open(FileDisk(tmp_path), clean=False)
+        for _ in range(3):
+            journal.append(CREATED, NOW)
+            ticket = journal.flush_ticket()
+            assert ticket is not None
+            journal.flushed(ticket, NOW)
+        home = tmp_path / DIRECTORY
+        (home / EPOCHS).unlink(missing_ok=True)
+        path = home / "00000000000000000000.log"
+        sound = path.read_bytes()
+        path.write_bytes(bytes((sound[0], sound[1] ^ 1)) + sound[2:])
+        before = {file.name: file.read_bytes() for file in home.iterdir()}
+
+        with pytest.raises(JournalDamaged, match="damaged at offset 0"):
+            Journal.open(FileDisk(tmp_path), clean=False)
+
+        assert {file.name: file.read_bytes() for file in home.iterdir()} == before
+        path.write_bytes(sound)
+        assert Journal.open(FileDisk(tmp_path), clean=False).read_all() == CREATED * 3
+
+    def test_a_journal_that_has_lost_its_end_is_refused(self, tmp_path: Path) -> None:
+        journal = Journal.open(FileDisk(tmp_path), clean=False)
+        for _ in range(2):
+            journal.append(CREATED, NOW)
+            ticket = journal.flush_ticket()
+            assert ticket is not None
+            journal.flushed(ticket, NOW)
+        path = tmp_path / DIRECTORY / "00000000000000000000.log"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(JournalDamaged, match=f"damaged at offset {len(CREATED)}"):
+            Journal.open(FileDisk(tmp_path), clean=False)
+        path.write_bytes(whole)
+        assert Journal.open(FileDisk(tmp_path), clean=False).read_all() == CREATED * 2

@@ -6,6 +6,9 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
+import pytest
+
+from tidelog.log.disk import DiskFull
 from tidelog.log.log import Log
 from tidelog.metadata.quorum_log import MetadataLog
 from tidelog.metadata.vote_file import VoteFile
@@ -16,6 +19,7 @@ from tidelog.quorum.ports import SnapshotId
 from tidelog.quorum.quorum import Quorum
 from tidelog.quorum.voters import ReplicaKey, VoterSet
 from tidelog.runtime.file_disk import FileDisk
+from tidelog.sim.disk import SimDisk
 
 ME = ReplicaKey(NodeId(1), UUID(int=7))
 
@@ -92,3 +96,40 @@ def test_a_snapshot_from_elsewhere_begins_the_log_anew(tmp_path: Path) -> None:
     log = voter.log
     assert (log.start_offset, log.end_offset, log.last_epoch) == (100, 100, 3)
     assert log.read_snapshot(snapshot_id, 0, 100) == b"bytes"
+
+
+@pytest.fixture
+def disk() -> SimDisk:
+    made = SimDisk(Random(1))
+    made.make_directory("metadata")
+    return made
+
+
+def opened(disk: SimDisk) -> MetadataLog:
+    return MetadataLog(disk, Log.open(disk, "metadata", topic_settings({}), clean=False))
+
+
+def unfinished(disk: SimDisk) -> list[str]:
+    return [name for name in disk.list("metadata") if name.endswith(".checkpoint.tmp")]
+
+
+def test_a_snapshot_that_finds_no_room_leaves_nothing_behind(disk: SimDisk) -> None:
+    log = opened(disk)
+    snapshot_id = SnapshotId(Offset(100), LeaderEpoch(3))
+    disk.faults.capacity_bytes = disk.used_bytes() + 40_000
+    with pytest.raises(DiskFull):
+        log.install_snapshot(snapshot_id, bytes(100_000))
+    assert unfinished(disk) == []
+    assert (log.snapshot_id, log.end_offset) == (None, 0)
+    disk.faults.capacity_bytes = None
+    log.install_snapshot(snapshot_id, bytes(100_000))
+    assert (log.snapshot_id, log.end_offset) == (snapshot_id, 100)
+
+
+def test_what_a_crash_has_left_of_a_snapshot_is_deleted_at_the_next_start(disk: SimDisk) -> None:
+    path = f"metadata/{100:020d}-{3:010d}.checkpoint.tmp"
+    disk.open(path, create=True).write(0, [b"half"])
+    disk.open("metadata/of-another.tmp", create=True)
+    assert opened(disk).snapshot_id is None
+    assert unfinished(disk) == []
+    assert disk.exists("metadata/of-another.tmp")

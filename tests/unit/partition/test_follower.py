@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from tests.unit.log.logs import a_batch, append, everything, flush, open_log, read
 from tests.unit.partition.replicas import a_follower, a_log, a_state, an_answer, hear
 
@@ -104,8 +105,60 @@ def test_to_cut_what_was_committed_is_reported_loudly() -> None:
 def test_a_divergence_beyond_its_end_makes_it_wait() -> None:
     follower = a_follower(epochs(0, 2))
     hear(follower, an_answer(diverging=(2, 7)), now_ms=10)
+    assert "says our log diverges from its own in epoch 2 at 7" in follower.reports[0]
     assert follower.log.log_end_offset == 2
     assert follower.ready_ms == 30
+
+
+@pytest.mark.parametrize("free_bytes", [0, 600, 5_000])
+def test_without_room_to_start_over_it_keeps_its_log_and_goes_on_when_there_is_room(
+    free_bytes: int,
+) -> None:
+    disk = SimDisk(Random(1))
+    log = open_log(disk)
+    for _ in range(3):
+        append(log, a_batch())
+    flush(log)
+    follower = a_follower(log)
+    refusal = an_answer(error=ErrorCode.OFFSET_OUT_OF_RANGE, log_start_offset=40, high_watermark=-1)
+    disk.faults.capacity_bytes = disk.used_bytes() + free_bytes
+    for now_ms in (10, 1_000, 60_000):
+        hear(follower, refusal, now_ms=now_ms)
+        assert follower.ready_ms > now_ms
+        assert (follower.trouble, follower.position) == (ErrorCode.KAFKA_STORAGE_ERROR, 3)
+        assert len(everything(log)) == 3
+        follower.validate()
+        log.validate()
+    assert [text for text in follower.reports if "waits for room" in text] == [
+        "orders-0: the disk is full: waits for room"
+    ]
+    disk.faults.capacity_bytes = None
+    hear(follower, refusal, now_ms=90_000)
+    assert asks(follower) == (40, -1, 5)
+    assert log.log_start_offset == 40
+
+
+def test_without_room_to_cut_durably_it_cuts_nothing_and_does_when_there_is_room() -> None:
+    """A shorter log is written down before it is cut: the next crash would take what is missing for
+    damage."""
+    disk = SimDisk(Random(1))
+    log = open_log(disk)
+    for epoch in (0, 1, 1, 2):
+        append(log, a_batch(), epoch=epoch)
+    flush(log)
+    follower = a_follower(log)
+    disk.faults.capacity_bytes = disk.used_bytes()
+    hear(follower, an_answer(diverging=(1, 2)))
+    assert (follower.trouble, follower.position) == (ErrorCode.KAFKA_STORAGE_ERROR, 4)
+    assert len(everything(log)) == 4
+    hear(follower, an_answer(diverging=(1, 2)))
+    assert len(follower.reports) == 1
+    disk.faults.capacity_bytes = None
+    hear(follower, an_answer(diverging=(1, 2)))
+    assert asks(follower) == (2, 1, 5)
+    disk.lose_power()
+    assert open_log(disk).log_end_offset == 2
+    assert not open_log(disk).damage
 
 
 def test_it_starts_over_only_behind_its_leaders_start() -> None:
@@ -193,6 +246,8 @@ def test_damage_is_fetched_again_once_nobody_relies_on_it() -> None:
     hear(follower, an_answer(bytes_from(leader, 1), high_watermark=3))
     assert len(everything(follower.log)) == 1
     follower.follow(a_state(leader=NodeId(2), isr=(2, 3)))
+    hear(follower, an_answer(b"", high_watermark=3))
+    assert follower.log.log_end_offset == 3, "the leader counts on it still, and gives nothing"
     hear(follower, an_answer(bytes_from(leader, 1), high_watermark=3))
     assert everything(follower.log) == everything(leader)
     assert follower.damaged_from is None

@@ -245,6 +245,7 @@ class TestTheInSyncSet:
         leader = a_leader(a_log(4), a_state(isr=(1,)))
         leader.log.advance_start(Offset(2))
         flush(leader.log)
+        flush(leader.log)
         fetch(leader, 4, node=OTHER)
         assert leader.propose(1) is None
         leader.note_fetch(a_fetch(4)._replace(log_start_offset=Offset(2)), 2)
@@ -283,6 +284,7 @@ class TestAFollowersFetch:
         leader = a_leader(a_log(4), a_state(isr=(1, 2)))
         fetch(leader, 4, node=OTHER)
         leader.log.advance_start(Offset(3))
+        flush(leader.log)
         flush(leader.log)
         assert (leader.log.log_start_offset, leader.low_watermark) == (3, 0)
         said = a_fetch(4, last=0)._replace(log_start_offset=Offset(3))

@@ -7,11 +7,15 @@ import gc
 import os
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.open_files import deleted_but_open
+from tests.unit.log.logs import a_batch, append, flush, settings
 
 from tidelog.log.disk import DiskError, DiskFull, FileSpan, SyncFailed
+from tidelog.log.log import Log
 from tidelog.runtime.file_disk import FileDisk
 
 
@@ -76,27 +80,68 @@ def test_a_rename_replaces_and_the_open_file_follows(disk: FileDisk) -> None:
     disk.rename("old", "new")
     assert old.path == "new"
     assert disk.open("new") is old
-    assert (old.read(0, 9), new.read(0, 9)) == (b"old", b"new")
+    assert old.read(0, 9) == b"old"
     assert disk.list("") == ["new"]
+    new.sync()  # a flush may have been asked for before
+    with pytest.raises(DiskError, match="was deleted or replaced"):
+        new.read(0, 9)
 
 
 @pytest.mark.parametrize("is_closed_first", [False, True])
-def test_a_deleted_file_stays_readable_while_it_is_held(
-    disk: FileDisk, is_closed_first: bool
+@pytest.mark.parametrize("doomed", ["topic", "topic/file"])
+def test_a_deleted_file_is_closed_whoever_refers_to_it(
+    disk: FileDisk, doomed: str, is_closed_first: bool
 ) -> None:
     disk.make_directory("topic")
     file = disk.open("topic/file", create=True)
     file.write(0, [b"data"])
     if is_closed_first:
         file.close()
-    disk.delete("topic")
-    file.close()
-    assert (file.read(0, 9), file.size()) == (b"data", 4)
+    disk.delete(doomed)
+    assert disk.open_descriptors() == 0
+    assert deleted_but_open(Path(disk.root)) == []
     disk.make_directory("topic")
     again = disk.open("topic/file", create=True)
     assert again is not file
     assert again.size() == 0
-    assert file.size() == 4
+    with pytest.raises(DiskError, match="was deleted or replaced"):
+        file.size()
+
+
+@pytest.mark.parametrize("is_closed_first", [False, True])
+def test_a_deleted_file_stays_readable_while_it_is_sent(
+    disk: FileDisk, is_closed_first: bool
+) -> None:
+    file = disk.open("file", create=True)
+    file.write(0, [b"0123456789"])
+    spans = [FileSpan(file, 2, 3), FileSpan(file, 5, 4)]
+    if is_closed_first:
+        file.close()
+    disk.delete("file")
+    assert [span.read() for span in spans] == [b"234", b"5678"]
+    spans.pop()
+    assert len(deleted_but_open(Path(disk.root))) == 1
+    spans.pop()
+    assert deleted_but_open(Path(disk.root)) == []
+
+
+def test_a_file_that_was_not_deleted_after_all_stays_open(
+    disk: FileDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open("file", create=True)
+    file.write(0, [b"data"])
+    disk.open("other", create=True)
+
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "unlink", failing)
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(DiskError):
+        disk.delete("file")
+    with pytest.raises(DiskError):
+        disk.rename("other", "file")
+    assert file.read(0, 9) == b"data"
 
 
 def test_open_descriptors_are_bounded(tmp_path: Path) -> None:
@@ -183,9 +228,46 @@ def test_a_failed_sync_on_giving_way_is_not_forgotten(
         file.sync()
 
 
+def test_many_flushed_logs_give_way_without_a_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each flush leaves a note beside the mark, which nobody syncs."""
+    disk = FileDisk(tmp_path, max_open_files=20)
+    logs = [Log.open(disk, f"log-{number}", settings(), clean=False) for number in range(40)]
+    for log in logs:
+        for _ in range(2):  # with the second flush the mark is flushed that the first has written
+            append(log, a_batch())
+            flush(log)
+    synced: list[str] = []
+    monkeypatch.setattr(FileDisk, "_close_one", _noting_syncs(synced, FileDisk._close_one))
+    for _ in range(5):
+        for log in logs:
+            append(log, a_batch())
+            flush(log)
+    assert disk.open_descriptors() == 20
+    assert synced == []
+
+
+def _noting_syncs(
+    synced: list[str], close_one: Callable[[FileDisk], bool]
+) -> Callable[[FileDisk], bool]:
+    def noting(disk: FileDisk) -> bool:
+        fdatasync = os.fdatasync
+
+        def noted(descriptor: int) -> None:
+            synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+            fdatasync(descriptor)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(os, "fdatasync", noted)
+            return close_one(disk)
+
+    return noting
+
+
 def test_files_may_be_used_by_several_threads_while_descriptors_are_few(tmp_path: Path) -> None:
     disk = FileDisk(tmp_path, max_open_files=3)
-    files = [disk.open(f"{number}", create=True) for number in range(12)]
+    files = [disk.open(f"{number}", create=True) for number in range(40)]
     wrong: list[object] = []
 
     def work(seed: int) -> None:
@@ -207,3 +289,32 @@ def test_files_may_be_used_by_several_threads_while_descriptors_are_few(tmp_path
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_file_that_nobody_holds_may_be_closed_by_another_thread_first(disk: FileDisk) -> None:
+    """Its descriptor's number may be another file's by then."""
+    file = disk.open("file", create=True)
+    file.write(0, [b"x"])
+    held = disk.open_descriptors()
+    file.close()
+    disk.forget(file)
+    assert disk.open_descriptors() == held - 1
+    assert file.read(0, 1) == b"x"
+
+
+def test_a_directory_that_was_deleted_has_nothing_to_sync(tmp_path: Path) -> None:
+    disk = FileDisk(tmp_path)
+    disk.make_directory("topics/one")
+    directory = disk.directory("topics/one")
+    disk.delete("topics/one")
+    directory.sync()
+
+
+def test_the_files_of_a_deleted_directory_are_closed_and_no_others(tmp_path: Path) -> None:
+    disk = FileDisk(tmp_path)
+    for folder in ("one/0", "one/1", "ones/0"):
+        disk.make_directory(f"topics/{folder}")
+    files = [disk.open(f"topics/{at}/log", create=True) for at in ("one/0", "one/1", "ones/0")]
+    disk.delete("topics/one")
+    assert disk.open_descriptors() == 1
+    files[2].write(0, [b"still here"])

@@ -9,7 +9,7 @@ from tidelog.broker.effects import CallPeer, HangUp
 from tidelog.broker.events import PeerAnswered, PeerFailed
 from tidelog.model.ids import CallId, Endpoint
 from tidelog.runtime.peers import PeerSockets
-from tidelog.runtime.receive_pool import ReceivePool
+from tidelog.runtime.turns import Turns
 
 WAIT_S = 60.0
 
@@ -24,9 +24,8 @@ class Bench:
         self.hangs_up = False
         self.connections = 0
         self.peers = PeerSockets(
-            asyncio.get_running_loop(),
+            Turns(asyncio.get_running_loop(), begin=lambda: None, end=lambda: None),
             max_frame_bytes=1 << 20,
-            pool=ReceivePool(1 << 20),
             on_event=self._on_event,
         )
 

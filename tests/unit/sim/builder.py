@@ -159,8 +159,8 @@ class Story:
             )
         return self
 
-    def forgets(self) -> Story:
-        self.history.add(0, "info", "forgets", group="g")
+    def forgets(self, retention_ms: int | None = None) -> Story:
+        self.history.add(0, "info", "forgets", group="g", value=retention_ms)
         return self
 
     def clock(self, wall_ms: int) -> Story:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tidelog.log.disk import Disk, DiskError, DiskFull
+from tidelog.log.disk import Disk, DiskError, DiskFull, FileSpan
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.disk_faults import PowerLost
 from tidelog.sim.images import SECTOR_BYTES
@@ -222,12 +222,18 @@ def test_a_failing_write_leaves_any_beginning_of_it() -> None:
     assert sizes == {0, 1, 2, 3, 4}
 
 
-def test_a_deleted_file_stays_readable_for_whoever_has_it_open() -> None:
+def test_a_deleted_file_stays_readable_and_takes_up_room_while_it_is_sent() -> None:
     disk = disk_with("log", b"data")
     file = disk.open("log")
+    span = FileSpan(file, 0, 4)
     disk.delete("log")
-    assert file.read(0, 4) == b"data"
+    assert span.read() == b"data"
     assert not disk.exists("log")
+    assert disk.used_bytes() == SECTOR_BYTES
+    del span
+    assert disk.used_bytes() == 0
+    with pytest.raises(AssertionError, match="was deleted"):
+        file.read(0, 4)
 
 
 def test_the_power_fails_after_a_given_number_of_changes() -> None:

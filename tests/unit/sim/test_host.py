@@ -5,11 +5,15 @@ from __future__ import annotations
 from random import Random
 
 from tidelog.broker.configuration import NodeConfig
+from tidelog.broker.effects import Effect
+from tidelog.broker.events import Event, FrameReceived
 from tidelog.broker.node import Node
+from tidelog.model.clock import Now
 from tidelog.model.ids import NodeId
 from tidelog.sim.client import Answer, Client, Lost, Reply
 from tidelog.sim.cluster import Cluster
-from tidelog.sim.host import HostOptions
+from tidelog.sim.effort import SYNC_MS
+from tidelog.sim.host import HostOptions, NodeFactory
 from tidelog.sim.schedule import Promise
 from tidelog.sim.workload import create_topic, metadata
 from tidelog.sim.workload.create_topic import CreatePlan
@@ -21,9 +25,10 @@ PLAN = CreatePlan("t", 2)
 class Bench:
     """A cluster of one with a running node, and a client."""
 
-    def __init__(self) -> None:
+    def __init__(self, make_node: NodeFactory = Node) -> None:
         config = NodeConfig(node_id=NodeId(1), host="localhost", port=9092)
-        self.cluster = Cluster(7, HostOptions(config=config, flush_ms=(10.0, 10.0)))
+        options = HostOptions(config=config, make_node=make_node, flush_ms=(10.0, 10.0))
+        self.cluster = Cluster(7, options)
         self.host = self.cluster.host
         assert self.host.start()
         self.client: Client = self.cluster.world.client("test")
@@ -134,3 +139,29 @@ def test_streams_of_luck_are_apart() -> None:
     assert one.random() != other.random()
     assert isinstance(one, Random)
     assert Cluster.stream_of(1, "disk").random() == Cluster.stream_of(1, "disk").random()
+
+
+class BusyNode(Node):
+    """Each request costs it a sync in its own step."""
+
+    def receive(self, now: Now, event: Event) -> list[Effect]:
+        if isinstance(event, FrameReceived):
+            self._disk.directory("").sync()
+        return super().receive(now, event)
+
+
+def _answered_after_ms(bench: Bench, requests: int) -> float:
+    """The time until all of them are answered, sent together."""
+    schedule, request = bench.cluster.schedule, metadata.build(MetadataPlan(None))
+    promises = [bench.client.call(request, 9, timeout_ms=5_000) for _ in range(requests)]
+    began_ms = schedule.now_ms
+    schedule.run(until_ms=began_ms + 1_000, is_done=lambda: all(each.is_kept for each in promises))
+    return schedule.now_ms - began_ms
+
+
+def test_what_comes_while_a_turn_takes_its_time_waits() -> None:
+    quick, busy = Bench(), Bench(BusyNode)
+    for bench in (quick, busy):
+        _answered_after_ms(bench, requests=10)
+    quick_ms, busy_ms = (_answered_after_ms(bench, requests=1) for bench in (quick, busy))
+    assert busy_ms >= quick_ms + 5 * SYNC_MS

@@ -106,3 +106,18 @@ def test_another_life_may_have_lost_what_was_not_flushed(watched: Watched) -> No
     watched.look(a_replica(1, 1, 3, 3))
     watched.look(a_replica(1, 1))
     assert watched.found == []
+
+
+def test_a_damaged_leader_does_not_say_which_epochs_were_committed() -> None:
+    """What it lost may hide where an epoch began; who leads next knows."""
+    watched = Watched()
+    damaged = a_replica(1, 1, 3, 3, node_id=ME)
+    damaged.log._segments[0].quarantine(0, 0, "for this test")
+    damaged.log.epochs.cut(0)
+    damaged.log.epochs.note(3, 3)
+    watched.commit(damaged, 4)
+    watched.commit(a_replica(1, 1, 3, 3, 3, node_id=ME), 5)
+    watched.look(a_replica(1, 1, 3, 3, 3))
+    assert watched.found == []
+    watched.look(a_replica(1, 3, 3, 3, 3, node_id=ME), node_id=ME)
+    assert watched.found == ["I5"]

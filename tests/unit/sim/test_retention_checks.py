@@ -73,3 +73,34 @@ def test_members_that_take_turns_keep_a_group_alive() -> None:
     story = lively().reconcile("b", 0, [], (2, [])).reconcile("a", 2, [], (2, None))
     story.fetch_offset(-1)
     assert story.reconcile("b", 2, [], (2, None)).broken() == ["G6"]
+
+
+DAY_MS = 24 * HOUR_MS
+
+
+def doubting(steady_ms: int) -> Story:
+    """The node must see its clock steady for so long before it deletes anything."""
+    story = Story()
+    story.history.add(0, "info", "steady", value=steady_ms)
+    story.clock(EPOCH_MS).cleaned(is_compacted=False).retained("age", HOUR_MS).forgets(HOUR_MS)
+    return story.put(1, 10, 0).put(1, 11, 1).commit(7)
+
+
+def test_a_jump_that_the_node_could_not_believe_yet_is_no_excuse() -> None:
+    story = doubting(HOUR_MS).clock(EPOCH_MS + 2 * DAY_MS)
+    assert story.find_start(1).broken() == ["C22"]
+
+
+def test_nor_is_it_for_an_offset() -> None:
+    story = doubting(HOUR_MS).clock(EPOCH_MS + 2 * DAY_MS)
+    assert story.fetch_offset(-1).broken() == ["G7"]
+
+
+def test_a_clock_that_is_believed_at_once_is_one() -> None:
+    story = doubting(0).clock(EPOCH_MS + 2 * DAY_MS)
+    assert story.find_start(1).fetch_offset(-1).broken() == []
+
+
+def test_an_offset_committed_after_the_jump_is_young() -> None:
+    story = doubting(0).clock(EPOCH_MS + 2 * DAY_MS).commit(8)
+    assert story.fetch_offset(-1).broken() == ["G7"]

@@ -1,10 +1,15 @@
-"""AlterConfigs: the settings of topics replaced whole; what is not named returns to its default."""
+"""AlterConfigs: the settings of a topic, node or group replaced whole; what is not named returns to
+its default."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidelog.broker.config_changes import TOPIC, ResourceChange, alter
 from tidelog.broker.state import BrokerState, Call, Sentinel
-from tidelog.controller.configs import ConfigChange, Operation, replace_all
+from tidelog.controller.configs import replace_all
+from tidelog.controller.resource_configs import recorded_configs
+from tidelog.metadata.image import Image, Resource
 from tidelog.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -28,11 +33,15 @@ def handle(
 
 
 def _change(state: BrokerState, resource: AlterConfigsResource) -> ResourceChange:
-    topic = state.controller.image.topics.get(resource.resource_name)
-    changes = [
-        ConfigChange(config.name, Operation.SET, config.value) for config in resource.configs
-    ]
-    if topic is not None and resource.resource_type == TOPIC:
-        values = {config.name: config.value for config in resource.configs}
-        changes = replace_all(topic, values)
-    return ResourceChange(resource.resource_type, resource.resource_name, changes)
+    values = {config.name: config.value for config in resource.configs}
+    before = _before(state.controller.image, resource)
+    return ResourceChange(
+        resource.resource_type, resource.resource_name, replace_all(before, values)
+    )
+
+
+def _before(image: Image, resource: AlterConfigsResource) -> Mapping[str, str]:
+    if resource.resource_type != TOPIC:
+        return recorded_configs(image, Resource(resource.resource_type, resource.resource_name))
+    topic = image.topics.get(resource.resource_name)
+    return {} if topic is None else topic.configs

@@ -10,7 +10,7 @@ from tidelog.broker.registration import METADATA_OUT_OF_REACH
 from tidelog.broker.state import BrokerState, Call, Sentinel
 from tidelog.controller.sessions import Heartbeat
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import NodeId, PartitionKey, TopicId
 from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 
@@ -29,6 +29,11 @@ def handle(
         wants_fence=request.want_fence,
         wants_shutdown=request.want_shut_down,
         is_cut_off=METADATA_OUT_OF_REACH in request.offline_log_dirs,
+        may_lack=tuple(
+            PartitionKey(TopicId(topic.topic_id), partition)
+            for topic in request.doubtful_topics
+            for partition in topic.partitions
+        ),
     )
     now_ms = call.now.monotonic_ms
     is_certain = state.cluster.is_certain(now_ms)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.broker.coordinators import Question
+from tidelog.broker.authorized_operations import ON_GROUP
 from tidelog.broker.group_requests import put
+from tidelog.broker.questions import Question
 from tidelog.broker.state import BrokerState, Call
+from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -16,7 +18,14 @@ from tidelog.wire.messages.consumer_group_describe import (
 
 def handle(state: BrokerState, call: Call, request: ConsumerGroupDescribeRequest) -> Any:
     questions = [_question(call, group_id) for group_id in request.group_ids]
-    return put(state, call, questions, lambda groups: ConsumerGroupDescribeResponse(groups=groups))
+
+    def build(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
+        for group in groups:
+            if request.include_authorized_operations and group.error_code is ErrorCode.NONE:
+                group.authorized_operations = ON_GROUP
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+    return put(state, call, questions, build)
 
 
 def _question(call: Call, group_id: str) -> Question:

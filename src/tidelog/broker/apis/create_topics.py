@@ -1,6 +1,7 @@
 """CreateTopics: decided one by one, committed together, answered when committed.
 
-`validate_only` answers what would happen. From version 5 on the answer tells the settings the topic
+A request for very many partitions is decided on in slices (`broker/topic_creations.py`), also where
+`validate_only` asks what would happen. From version 5 on the answer tells the settings the topic
 really has.
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 from tidelog.broker.commit_wait import CommitWait
 from tidelog.broker.effective_settings import topic_effective
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
+from tidelog.broker.topic_creations import SlicedCreation, is_for_slices
 from tidelog.controller.topics import TopicOutcome, TopicSpec
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
 from tidelog.wire.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -32,10 +35,13 @@ def handle(
         )
         for topic in request.topics
     ]
+    defaults = state.config.settings.num_partitions
+    if is_for_slices(specs, defaults):
+        return state.begin_slices(call, _sliced(state, call, specs, request))
     decision = state.controller.create_topics(specs)
     response = CreateTopicsResponse(
         topics=[
-            _result(state, spec, outcome)
+            _result(spec, outcome, _configs(state, spec) if outcome.error is ErrorCode.NONE else [])
             for spec, outcome in zip(specs, decision.response, strict=True)
         ]
     )
@@ -56,8 +62,42 @@ def handle(
     return PARKED
 
 
-def _result(state: BrokerState, spec: TopicSpec, outcome: TopicOutcome) -> CreatableTopicResult:
-    is_created = outcome.error is ErrorCode.NONE
+def _sliced(
+    state: BrokerState, call: Call, specs: list[TopicSpec], request: CreateTopicsRequest
+) -> SlicedCreation:
+    configs: dict[frozenset[tuple[str, str | None]], list[CreatableTopicConfigs]] = {}
+
+    def result(spec: TopicSpec, outcome: TopicOutcome) -> CreatableTopicResult:
+        """Topics with the same settings, as most of very many have, share the description."""
+        key = frozenset(spec.configs.items())
+        if key not in configs and outcome.error is ErrorCode.NONE:
+            configs[key] = _configs(state, spec)
+        return _result(spec, outcome, configs.get(key, []))
+
+    def wait(results: list[CreatableTopicResult], offset: Offset) -> CommitWait:
+        return CommitWait(state, offset, CreateTopicsResponse(topics=results), _fail_created)
+
+    def refuse(error: ErrorCode) -> CreateTopicsResponse:
+        refused = [TopicOutcome(spec.name, error=error) for spec in specs]
+        pairs = zip(specs, refused, strict=True)
+        response = CreateTopicsResponse(topics=[_result(spec, each, []) for spec, each in pairs])
+        _fail_created(response, error)
+        return response
+
+    return SlicedCreation(
+        state,
+        specs,
+        deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
+        result=result,
+        wait=wait,
+        refuse=refuse,
+        to_be_made=not request.validate_only,
+    )
+
+
+def _result(
+    spec: TopicSpec, outcome: TopicOutcome, configs: list[CreatableTopicConfigs]
+) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=spec.name,
         topic_id=outcome.topic_id,
@@ -65,14 +105,14 @@ def _result(state: BrokerState, spec: TopicSpec, outcome: TopicOutcome) -> Creat
         error_message=outcome.message,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=_configs(state, spec) if is_created else [],
+        configs=configs if outcome.error is ErrorCode.NONE else [],
     )
 
 
 def _configs(state: BrokerState, spec: TopicSpec) -> list[CreatableTopicConfigs]:
     return [
         CreatableTopicConfigs(
-            name=row.setting.name,
+            name=row.name,
             value=row.value,
             read_only=False,
             config_source=row.source,

@@ -1,5 +1,6 @@
 """DeleteRecords: let a log begin later. Answered once that is durable with every replica in sync:
-it never comes back, whoever leads next."""
+it never comes back, whoever leads next. The request's timeout is for the other replicas: what
+concerns this node alone is done when its own disk has it, also if the timeout is 0."""
 
 from __future__ import annotations
 
@@ -18,6 +19,9 @@ from tidelog.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+
+_OWN_DISK_MS = 30_000
+"""For a flush of this node's own; one that fails answers the request sooner."""
 
 Moving = tuple[Replica, Leader, Offset, DeleteRecordsPartitionResult]
 
@@ -77,11 +81,13 @@ def handle(
     )
     if not moving:
         return response
+    waits_for_others = any(replica.has_followers for replica, _, _, _ in moving)
+    least_ms = 0 if waits_for_others else _OWN_DISK_MS
     state.pending.park_on_partitions(
         call.slot,
         DeleteRecordsWait(state, response, moving),
         partitions=[replica.key for replica, _, _, _ in moving],
-        deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
+        deadline_ms=call.now.monotonic_ms + max(least_ms, request.timeout_ms),
     )
     return PARKED
 

@@ -5,6 +5,7 @@ Asked for controllers, there are none beside the brokers.
 
 from __future__ import annotations
 
+from tidelog.broker.authorized_operations import ON_CLUSTER
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.describe_cluster import (
@@ -26,6 +27,8 @@ def handle(
         controller_id=state.cluster.told_controller_id,
         brokers=[],
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ON_CLUSTER
     if request.endpoint_type != _BROKERS:
         response.error_code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
         response.error_message = "this is a broker: ask for endpoint type 1"

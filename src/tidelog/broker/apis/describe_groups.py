@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.broker.coordinators import Question
+from tidelog.broker.authorized_operations import ON_GROUP
 from tidelog.broker.group_requests import put
+from tidelog.broker.questions import Question
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.describe_groups import (
@@ -27,6 +28,8 @@ def handle(state: BrokerState, call: Call, request: DescribeGroupsRequest) -> An
         for group in groups:
             if group.error_code is ErrorCode.GROUP_ID_NOT_FOUND and not hears_not_found:
                 group.error_code = ErrorCode.NONE
+            if request.include_authorized_operations and group.error_code is ErrorCode.NONE:
+                group.authorized_operations = ON_GROUP
         return DescribeGroupsResponse(groups=groups)
 
     return put(state, call, [_question(call, group_id) for group_id in request.groups], build)

@@ -1,7 +1,7 @@
 """DescribeLogDirs: how many bytes each partition takes in the one data directory.
 
 A copy's lag is what is committed and not here yet. The size of the volume is not asked of the disk
-here, and answered as unknown.
+here, and answered as unknown. No directory is ever cordoned (KIP-1066): there is only one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from tidelog.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-
-_DATA_DIRECTORY = "topics"
 
 
 def handle(
@@ -37,7 +35,7 @@ def handle(
         results=[
             DescribeLogDirsResult(
                 error_code=ErrorCode.KAFKA_STORAGE_ERROR if is_broken else ErrorCode.NONE,
-                log_dir=_DATA_DIRECTORY,
+                log_dir=state.config.data_dir,
                 topics=[
                     DescribeLogDirsTopic(name=name, partitions=partitions)
                     for name, partitions in by_topic.items()

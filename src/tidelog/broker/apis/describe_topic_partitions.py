@@ -6,6 +6,7 @@ lead beyond the in-sync replicas; the last known ones would need an unclean elec
 
 from __future__ import annotations
 
+from tidelog.broker.authorized_operations import ON_TOPIC
 from tidelog.broker.state import BrokerState, Call
 from tidelog.metadata.image import Image, PartitionState
 from tidelog.model.errors import ErrorCode
@@ -52,6 +53,7 @@ def handle(
                 topic_id=topic.topic_id,
                 is_internal=topic.is_internal,
                 partitions=[_partition(image, partition) for partition in shown],
+                topic_authorized_operations=ON_TOPIC,
             )
         )
         if first + len(shown) < len(topic.partitions):

@@ -12,12 +12,13 @@ committed ones, for followers all.
 - A follower (`replica_id` not below 0) says with its offset what it holds durably; that is noted
   once, when the fetch arrives. It is answered when there is something to append, or when it does
   not know the watermark or the log's start yet, so that its own readers learn them soon. Its epochs
-  are checked before anything else; out of range, it is told where the log begins."""
+  are checked before anything else; out of range, it is told where the log begins. A copy in the
+  making gets no more than `leader.replication.throttled.rate` allows, if its topic says so."""
 
 from __future__ import annotations
 
 from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
-from tidelog.broker.fetch_sessions import FetchItem, FetchPlan
+from tidelog.broker.fetch_sessions import FetchItem, FetchPlan, FetchSession, Terms
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
 from tidelog.log.disk import DiskError, FileSpan
@@ -50,35 +51,63 @@ class FetchWait(Wait):
 
     def __init__(self, fetch: _Fetch) -> None:
         self._fetch = fetch
+        fetch.forget()
 
     def resume(self, now: Now, *, is_expired: bool) -> FetchResponse | None:
-        self._fetch.collect()
-        return self._fetch.respond() if is_expired or self._fetch.is_enough else None
+        self._fetch.collect(now.monotonic_ms)
+        if is_expired or self._fetch.is_enough:
+            return self._fetch.respond()
+        self._fetch.forget()
+        return None
 
     def describe(self) -> str:
         fetch = self._fetch
-        return f"Fetch waits for {fetch.min_bytes} bytes of {len(fetch.plan.items)} partitions"
+        return f"Fetch waits for {fetch.min_bytes} bytes of {len(fetch.plan)} partitions"
+
+    def keys(self) -> list[PartitionKey]:
+        """The partitions that it waits for."""
+        return self._fetch.keys()
 
 
 def handle(state: BrokerState, call: Call, request: FetchRequest) -> FetchResponse | Sentinel:
     plan = state.sessions.plan(request)
+    while state.sessions.dropped:
+        _watch_itself(state, state.sessions.dropped.pop())
     if isinstance(plan, ErrorCode):
         return FetchResponse(error_code=plan, responses=[])
     fetch = _fetch_for(state, call, request, plan)
-    fetch.collect()
-    if fetch.is_enough or request.max_wait_ms <= 0 or not plan.items:
+    fetch.collect(call.now.monotonic_ms)
+    if fetch.is_enough or request.max_wait_ms <= 0 or len(plan) == 0:
         return fetch.respond()
-    state.pending.park_on_partitions(
-        call.slot,
-        FetchWait(fetch),
-        partitions=fetch.keys(),
-        deadline_ms=call.now.monotonic_ms + request.max_wait_ms,
-    )
+    wait, deadline_ms = FetchWait(fetch), call.now.monotonic_ms + request.max_wait_ms
+    if plan.session is not None and plan.is_incremental:
+        among = plan.session.waiting
+        state.pending.park_among(call.slot, wait, among, deadline_ms=deadline_ms)
+    else:
+        keys = fetch.keys()
+        state.pending.park_on_partitions(call.slot, wait, partitions=keys, deadline_ms=deadline_ms)
     return PARKED
 
 
+def _watch_itself(state: BrokerState, dropped: FetchSession) -> None:
+    """Whoever waits in a session that is dropped is woken by its partitions, and looks at all."""
+    for row in dropped.waiting.values():
+        if isinstance(row.wait, FetchWait):
+            state.pending.watch(row, row.wait.keys())
+
+
+def is_from_follower(request: FetchRequest) -> bool:
+    """Another node copies, no client reads."""
+    return _replica_id(request) >= 0
+
+
+def _replica_id(request: FetchRequest) -> int:
+    """Where it stands depends on the version."""
+    return max(request.replica_id, request.replica_state.replica_id)
+
+
 def _fetch_for(state: BrokerState, call: Call, request: FetchRequest, plan: FetchPlan) -> _Fetch:
-    replica_id = max(request.replica_id, request.replica_state.replica_id)
+    replica_id = _replica_id(request)
     if replica_id < 0:
         return _Fetch(state, request, plan, version=call.slot.header.api_version)
     fetch = _FollowersFetch(
@@ -103,37 +132,84 @@ class _Fetch:
         self._may_follow = version >= _FIRST_FROM_FOLLOWERS
         self.min_bytes = request.min_bytes
         self.plan = plan
-        self._collected: list[PartitionData] = []
+        self.collected: list[tuple[FetchItem, PartitionData]] = []
         self._bytes = 0
+        self._now_ms = 0.0
         self._has_error = False
         self._leaders: list[int] = []
+        self._has_left = False
+        """What was read last has more to give or to tell than was collected of it."""
+        if plan.session is not None and plan.is_incremental:
+            terms = Terms(request.rack_id, request.isolation_level, version)
+            self._look_at_session(plan.session, terms)
+
+    def _look_at_session(self, session: FetchSession, terms: Terms) -> None:
+        """Which of its partitions may have news when the fetch arrives."""
+        session.asks_on(terms)
+        if self._rack and self._may_redirect:
+            session.look_at_all()  # how far others have come does not count as a move
+
+    @property
+    def _may_redirect(self) -> bool:
+        nodes = self._state.replicas.membership
+        return nodes.settings.selects_by_rack and nodes.rack_of(nodes.node_id) != self._rack
 
     @property
     def is_enough(self) -> bool:
         return self._bytes >= self.min_bytes or self._has_error
 
     def keys(self) -> list[PartitionKey]:
-        found = (self._find(item) for item in self.plan.items)
+        found = (self._find(item) for item in self.plan.all_items())
         return [replica.key for replica in found if isinstance(replica, Replica)]
 
-    def collect(self) -> None:
-        """Read every partition of the plan, in its order, until the bytes are used up."""
+    def collect(self, now_ms: float) -> None:
+        """Read every partition that is due, in its order, until the bytes are used up."""
+        self._now_ms = now_ms
         self._bytes = 0
         self._has_error = False
         self._leaders = []
-        self._collected = [self._read(item) for item in self.plan.items]
+        if self.plan.session is None or not self.plan.is_incremental:
+            self.collected = [(item, self._read(item)) for item in self.plan.items]
+        else:
+            self._collect_from(self.plan.session)
+
+    def _collect_from(self, session: FetchSession) -> None:
+        """What has neither news nor more to give waits to be moved."""
+        self.collected = []
+        if self._state.advanced:
+            session.look_at(self._state.advanced)  # before they are woken at the end of the step
+        for item in session.due():
+            self._has_left = False
+            data = self._read(item)
+            if self.is_news(item, data):
+                self.collected.append((item, data))
+            elif not self._has_left:
+                session.is_told(item)
+
+    def is_news(self, item: FetchItem, data: PartitionData) -> bool:
+        """The client of a session does not know it yet."""
+        return (
+            bool(data.records)
+            or data.error_code is not ErrorCode.NONE
+            or data.diverging_epoch.epoch >= 0
+            or data.preferred_read_replica >= 0
+            or data.high_watermark != item.sent_high_watermark
+            or data.log_start_offset != item.sent_log_start_offset
+        )
+
+    def forget(self) -> None:
+        """Nothing is sent yet: whoever waits must not keep files that are deleted meanwhile."""
+        self.collected = []
 
     def respond(self) -> FetchResponse:
         """What was collected; in a session only what the client does not know yet."""
         topics: list[FetchableTopicResponse] = []
         session = self.plan.session
-        for item, data in zip(self.plan.items, self._collected, strict=True):
-            if self.plan.is_incremental and not _is_news(item, data):
-                continue
+        for item, data in self.collected:
             item.sent_high_watermark = data.high_watermark
             item.sent_log_start_offset = data.log_start_offset
             if session is not None and data.records:
-                session.move_to_end(item)
+                session.served(item)
             last = topics[-1] if topics else None
             if last is None or last.topic != item.topic or last.topic_id != item.topic_id:
                 last = FetchableTopicResponse(
@@ -180,6 +256,7 @@ class _Fetch:
         room = self._max_bytes - self._bytes
         is_first = self._bytes == 0
         if room <= 0 and not is_first:
+            self._has_left = True
             return self._data(item, replica, b"")
         try:
             span = self._span(replica, item, min(room, item.max_bytes), is_first)
@@ -190,6 +267,7 @@ class _Fetch:
             self._state.replicas.stir(replica)  # a leader that finds damage resigns
             return self._refused(item, span)
         if span is None:
+            self._has_left = self._has_left or not is_first  # there may be some that do not fit
             return self._data(item, replica, b"")
         self._bytes += span.size
         return self._data(item, replica, span)
@@ -248,6 +326,22 @@ class _Fetch:
         return data
 
 
+def validate_sessions(state: BrokerState) -> None:
+    """Nobody waits in vain: of a partition that is not dirty there is nothing to tell."""
+    for session in state.sessions.sessions():
+        clean = [item for key, item in session.items.items() if key not in session.dirty]
+        terms = session.terms
+        if terms is None or not clean or state.advanced:
+            continue
+        request = FetchRequest(
+            max_wait_ms=0, min_bytes=1, topics=[], isolation_level=terms.isolation_level
+        )
+        look = _Fetch(state, request, FetchPlan(clean), version=terms.version)
+        look.collect(0.0)
+        for item, data in look.collected:
+            assert not look.is_news(item, data), f"{item.key}: nobody looks for {data}"
+
+
 class _FollowersFetch(_Fetch):
     """A follower's: up to the end of the log, and the follower's word on what it has."""
 
@@ -263,6 +357,12 @@ class _FollowersFetch(_Fetch):
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._has_news = False
+        self._throttle = state.replicas.membership.leader_throttle
+        self._throttled_bytes = 0
+
+    def _look_at_session(self, session: FetchSession, terms: Terms) -> None:
+        """Each fetch says of all partitions how far the follower has come."""
+        session.look_at_all()
 
     @property
     def is_enough(self) -> bool:
@@ -270,7 +370,7 @@ class _FollowersFetch(_Fetch):
 
     def note(self, now_ms: float) -> None:
         """Once, when it arrives: how far the follower has come."""
-        for item in self.plan.items:
+        for item in self.plan.due():
             replica = self._find(item)
             if isinstance(replica, ErrorCode) or replica.leader is None:
                 continue
@@ -280,17 +380,23 @@ class _FollowersFetch(_Fetch):
                     self._state.advanced[replica] = None
                 self._state.replicas.stir(replica)
 
-    def collect(self) -> None:
+    def collect(self, now_ms: float) -> None:
         self._has_news = False
-        super().collect()
+        self._throttled_bytes = 0
+        super().collect(now_ms)
 
     def respond(self) -> FetchResponse:
-        for item, data in zip(self.plan.items, self._collected, strict=True):
+        for item, data in self.collected:
             replica = self._find(item)
             is_told = data.error_code is ErrorCode.NONE and data.diverging_epoch.epoch < 0
             if is_told and isinstance(replica, Replica) and replica.leader is not None:
                 replica.leader.told(self._node_id)
+        self._throttle.settle(self._now_ms, reserved=0, used=self._throttled_bytes)
         return super().respond()
+
+    def is_news(self, item: FetchItem, data: PartitionData) -> bool:
+        """Or this leadership has not told it yet."""
+        return self._has_left or super().is_news(item, data)
 
     def _said(self, item: FetchItem) -> FollowerFetch:
         return FollowerFetch(
@@ -317,7 +423,11 @@ class _FollowersFetch(_Fetch):
         if verdict is not None:
             self._has_error = True
             return self._data(item, replica, b"", verdict)
-        self._has_news = self._has_news or leader.has_news_for(self._node_id)
+        if leader.has_news_for(self._node_id):
+            self._has_news = self._has_left = True
+        if leader.withholds(self._node_id, item.fetch_offset):
+            self._has_left = True
+            return self._data(item, replica, b"")
         return self._read_span(item, replica)
 
     def _span(
@@ -325,9 +435,19 @@ class _FollowersFetch(_Fetch):
     ) -> FileSpan | ErrorCode | None:
         if replica.leader is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return replica.leader.read_to_end(
+        is_throttled = self._throttle.is_on and replica.is_throttled_for(self._node_id)
+        if is_throttled:
+            left = self._throttle.available(self._now_ms) - self._throttled_bytes
+            if left <= 0:
+                self._has_left = True
+                return None
+            max_bytes = min(max_bytes, left)
+        span = replica.leader.read_to_end(
             item.fetch_offset, max_bytes=max_bytes, at_least_one=at_least_one
         )
+        if is_throttled and isinstance(span, FileSpan):
+            self._throttled_bytes += span.size
+        return span
 
     def _watermark(self, replica: Replica) -> int:
         return replica.high_watermark
@@ -342,14 +462,3 @@ def _divergence(replica: Replica, item: FetchItem) -> EpochEnd | ErrorCode | Non
     if replica.log.epochs.latest == NO_EPOCH:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     return find_divergence(replica.log, epoch=item.last_fetched_epoch, offset=item.fetch_offset)
-
-
-def _is_news(item: FetchItem, data: PartitionData) -> bool:
-    return (
-        bool(data.records)
-        or data.error_code is not ErrorCode.NONE
-        or data.diverging_epoch.epoch >= 0
-        or data.preferred_read_replica >= 0
-        or data.high_watermark != item.sent_high_watermark
-        or data.log_start_offset != item.sent_log_start_offset
-    )

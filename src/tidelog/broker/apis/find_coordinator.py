@@ -1,7 +1,7 @@
 """FindCoordinator: which node looks after a group. The first question creates the offsets topic.
 
-Transactions are not in this release: a transactional id is refused at once, with the one error
-that ends a producer's attempts. Share groups neither.
+Transactions are not in this release: a transactional id is refused at once, in a way that ends a
+producer's attempts. Share groups neither.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tidelog.wire.messages.find_coordinator import (
 
 _GROUP = 0
 _TRANSACTION = 1
+_LIBRDKAFKAS = 2
 _COMMIT_TIMEOUT_MS = 30_000
 
 
@@ -34,7 +35,7 @@ def handle(
     state: BrokerState, call: Call, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Sentinel:
     if request.key_type == _TRANSACTION:
-        return _refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions")
+        return _refused(request, _no_transactions(call.slot.header.api_version), "transactions")
     if request.key_type != _GROUP:
         return _refused(request, ErrorCode.INVALID_REQUEST, "share groups")
     if state.coordinators.partitions:
@@ -129,11 +130,19 @@ def _coordinator(state: BrokerState, group: str) -> Coordinator:
     )
 
 
+def _no_transactions(version: int) -> ErrorCode:
+    """librdkafka, whose newest version is 2, asks again for ever unless the code is that of an ACL;
+    it shows the message behind it. All others give up at once, and show the code or the message."""
+    if version == _LIBRDKAFKAS:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.UNSUPPORTED_VERSION
+
+
 def _refused(
     request: FindCoordinatorRequest, error: ErrorCode, what: str
 ) -> FindCoordinatorResponse:
     response = _unavailable(request, error)
-    message = f"{what} are not in this release of Tidelog"
+    message = f"{what} are not supported yet by this release of Tidelog"
     response.error_message = message
     for coordinator in response.coordinators:
         coordinator.error_message = message

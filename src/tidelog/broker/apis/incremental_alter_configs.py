@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: set, delete, append or subtract single settings of topics."""
+"""IncrementalAlterConfigs: set, delete, append or subtract single settings."""
 
 from __future__ import annotations
 

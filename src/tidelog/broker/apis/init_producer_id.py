@@ -45,7 +45,7 @@ def handle(
     state: BrokerState, call: Call, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Sentinel:
     if request.transactional_id is not None:
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
     if state.producer_ids:
         producer_id, state.producer_ids = state.producer_ids[0], state.producer_ids[1:]
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

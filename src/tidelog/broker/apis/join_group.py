@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.broker.coordinators import Question
 from tidelog.broker.group_requests import client_of, put_one
+from tidelog.broker.questions import Question
 from tidelog.broker.state import BrokerState, Call
 from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelog.broker.coordinators import Question
 from tidelog.broker.group_requests import put_one
+from tidelog.broker.questions import Question
 from tidelog.broker.state import BrokerState, Call
 from tidelog.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 

@@ -1,18 +1,32 @@
 """Metadata: nodes, topics and leaders, from the committed image; unknown topics made if allowed.
 
 Auto-creation is decided once per request, and the answer waits until the topics are real: a client
-never has to come back for a leader. A topic asked for by id is never created.
+never has to come back for a leader. Very many are decided on in slices
+(`broker/topic_creations.py`). A topic asked for by id is never created.
+
+The answer with all topics is encoded once per image, and kept (`broker/encoded_answers.py`). Where
+there are very many partitions, it is made in slices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidelog.broker.pending import Wait
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
-from tidelog.controller.topics import TopicSpec
-from tidelog.metadata.image import Image, PartitionState, TopicState
+from tidelog.broker.topic_creations import SlicedCreation, is_for_slices
+from tidelog.broker.topic_descriptions import (
+    MOST_AT_ONCE,
+    SlicedDescription,
+    depends_on,
+    describe_all,
+    describe_topic,
+    response_with,
+)
+from tidelog.controller.topics import TopicOutcome, TopicSpec
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_LEADER, NO_TOPIC_ID, TopicId
+from tidelog.model.ids import NO_TOPIC_ID, Offset, TopicId
 from tidelog.wire.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -22,10 +36,9 @@ from tidelog.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from tidelog.wire.requests import EncodedBody
 
 _COMMIT_TIMEOUT_MS = 30_000
 
@@ -50,18 +63,21 @@ class MetadataWait(Wait):
         return f"Metadata waits for the creation of some of {names}"
 
 
-def handle(state: BrokerState, call: Call, request: MetadataRequest) -> MetadataResponse | Sentinel:
+def handle(
+    state: BrokerState, call: Call, request: MetadataRequest
+) -> MetadataResponse | EncodedBody | Sentinel:
+    if request.topics is None:
+        return _answer_all(state, call, request)
     missing = _missing_topics(state, request)
     if not missing:
         return _respond(state, request, {})
     if state.active_controller is None:
         return _ask_for_creation(state, call, request, missing)
-    decision = state.controller.create_topics([TopicSpec(name) for name in missing])
-    refused: dict[str, ErrorCode] = {
-        outcome.name or "": outcome.error
-        for outcome in decision.response
-        if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-    }
+    specs = [TopicSpec(name) for name in missing]
+    if is_for_slices(specs, state.config.settings.num_partitions):
+        return state.begin_slices(call, _sliced(state, call, request, specs))
+    decision = state.controller.create_topics(specs)
+    refused = _refused(decision.response)
     if decision.records:
         offset = state.commit(decision, call.now)
         if isinstance(offset, ErrorCode):
@@ -78,6 +94,47 @@ def handle(state: BrokerState, call: Call, request: MetadataRequest) -> Metadata
         deadline_ms=call.now.monotonic_ms + _COMMIT_TIMEOUT_MS,
     )
     return PARKED
+
+
+def _answer_all(state: BrokerState, call: Call, request: MetadataRequest) -> EncodedBody | Sentinel:
+    image, header, what = state.image, call.slot.header, depends_on(state, request)
+    found = state.encoded_answers.find(image, header, what)
+    if found is None and image.partition_count > MOST_AT_ONCE:
+        return state.begin_slices(call, SlicedDescription(state, call, request))
+    return found or state.encoded_answers.answer(
+        image, header, what, lambda: describe_all(state, request)
+    )
+
+
+def _refused(outcomes: Iterable[TopicOutcome]) -> dict[str, ErrorCode]:
+    return {
+        outcome.name or "": outcome.error
+        for outcome in outcomes
+        if outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+    }
+
+
+def _sliced(
+    state: BrokerState, call: Call, request: MetadataRequest, specs: list[TopicSpec]
+) -> SlicedCreation:
+    def wait(outcomes: list[TopicOutcome], offset: Offset) -> MetadataWait:
+        return MetadataWait(state, request, _refused(outcomes))
+
+    def refuse(error: ErrorCode) -> MetadataResponse:
+        """Another node is the controller by now, or time is up: to be asked again."""
+        is_late = error in (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
+        told = ErrorCode.LEADER_NOT_AVAILABLE if is_late else error
+        return _respond(state, request, {spec.name: told for spec in specs})
+
+    return SlicedCreation(
+        state,
+        specs,
+        deadline_ms=call.now.monotonic_ms + _COMMIT_TIMEOUT_MS,
+        result=lambda spec, outcome: outcome,
+        wait=wait,
+        refuse=refuse,
+        label="Metadata",
+    )
 
 
 def _ask_for_creation(
@@ -151,25 +208,12 @@ def _missing_topics(state: BrokerState, request: MetadataRequest) -> list[str]:
 def _respond(
     state: BrokerState, request: MetadataRequest, refused: dict[str, ErrorCode]
 ) -> MetadataResponse:
-    image = state.image
     if request.topics is None:
-        topics = [_describe(image, topic) for topic in image.topics.values()]
-    else:
-        # Each topic once: answering repeats would let a small request ask for gigabytes.
-        asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
-        topics = [_answer(state, asked, refused) for asked in asked_once.values()]
-    return MetadataResponse(
-        brokers=[
-            MetadataResponseBroker(
-                node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
-            )
-            for node in image.nodes.values()
-            if not node.is_fenced
-        ],
-        cluster_id=image.cluster_id,
-        controller_id=state.cluster.told_controller_id,
-        topics=topics,
-    )
+        return describe_all(state, request)
+    # Each topic once: answering repeats would let a small request ask for gigabytes.
+    asked_once = {(asked.name, asked.topic_id): asked for asked in request.topics}
+    topics = [_answer(state, asked, refused) for asked in asked_once.values()]
+    return response_with(state, request, topics)
 
 
 def _answer(
@@ -183,32 +227,10 @@ def _answer(
         topic = state.image.topic_by_id(topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
     if topic is not None:
-        return _describe(state.image, topic)
+        return describe_topic(state.image, topic)
     return MetadataResponseTopic(
         error_code=unknown,
         name=asked.name,
         topic_id=NO_TOPIC_ID if asked.name is not None else topic_id,
         partitions=[],
-    )
-
-
-def _describe(image: Image, topic: TopicState) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=[_partition(image, state) for state in topic.partitions],
-    )
-
-
-def _partition(image: Image, state: PartitionState) -> MetadataResponsePartition:
-    has_leader = state.leader != NO_LEADER
-    return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=state.key.partition,
-        leader_id=state.leader,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
-        offline_replicas=list(image.offline_replicas(state)),
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tidelog.broker.coordinators import Question
 from tidelog.broker.group_requests import put
+from tidelog.broker.questions import Question
 from tidelog.broker.state import BrokerState, Call
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.offset_fetch import (

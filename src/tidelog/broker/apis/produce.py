@@ -26,6 +26,7 @@ from tidelog.partition.replica import Replica
 from tidelog.wire.batch import MAGIC, read_header
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -146,7 +147,7 @@ class _Production:
             if batch is not None:
                 refused.note((topic.name, topic_id, data.index), batch)
             return self._send_away(topic, answer, replica)
-        if refused:
+        if refused.places:
             for earlier in refused.take((topic.name, topic_id, data.index)):
                 replica.log.producers.owe(*earlier)
         answer = self._append_to(replica, topic, data, answer)
@@ -207,7 +208,7 @@ class _Production:
         is_for_all = self._acks == _ACKS_ALL
         if is_for_all and not leader.has_enough_replicas:
             return self._refuse(answer, ErrorCode.NOT_ENOUGH_REPLICAS)
-        if state.node_is_read_only:
+        if state.storage_error is not None:
             return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, state.storage_error)
         try:
             appended = leader.append(records, self._now.wall_ms)
@@ -218,7 +219,11 @@ class _Production:
             state.fail_storage(error)
             return self._refuse(answer, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         if appended.error is not ErrorCode.NONE:
-            return self._refuse(answer, appended.error)
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in appended.record_errors
+            ]
+            return self._refuse(answer, appended.error, appended.message)
         state.appended(replica)
         answer.base_offset = appended.base_offset
         answer.log_start_offset = leader.log.log_start_offset

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.broker.apis import (
+    acls,
     allocate_producer_ids,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     api_versions,
     broker_heartbeat,
     broker_registration,
@@ -34,6 +36,7 @@ from tidelog.broker.apis import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     list_partition_reassignments,
@@ -46,6 +49,7 @@ from tidelog.broker.apis import (
     quorum_alone,
     sync_group,
     unregister_broker,
+    update_features,
 )
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.state import BrokerState, Call
@@ -72,8 +76,12 @@ HANDLERS: dict[int, Handler] = {
     21: delete_records.handle,
     22: init_producer_id.handle,
     23: offset_for_leader_epoch.handle,
+    29: acls.describe,
+    30: acls.create,
+    31: acls.delete,
     32: describe_configs.handle,
     33: alter_configs.handle,
+    34: alter_replica_log_dirs.handle,
     35: describe_log_dirs.handle,
     37: create_partitions.handle,
     42: delete_groups.handle,
@@ -83,6 +91,7 @@ HANDLERS: dict[int, Handler] = {
     46: list_partition_reassignments.handle,
     47: offset_delete.handle,
     56: alter_partition.handle,
+    57: update_features.handle,
     52: quorum_alone.refuse,
     53: quorum_alone.refuse,
     54: quorum_alone.refuse,
@@ -96,6 +105,7 @@ HANDLERS: dict[int, Handler] = {
     67: allocate_producer_ids.handle,
     68: consumer_group_heartbeat.handle,
     69: consumer_group_describe.handle,
+    74: list_config_resources.handle,
     75: describe_topic_partitions.handle,
     80: quorum_alone.refuse_voter,
     81: quorum_alone.refuse_voter,

@@ -1,7 +1,8 @@
 """Which APIs the node serves, at which versions.
 
-The ranges are those of Apache Kafka 4.1 for the APIs it shares with us: clients infer a broker's
-release from them (kafka-python does), so they must fit together.
+The ranges are those of Apache Kafka 4.3 for the APIs it shares with us: clients infer a broker's
+release from them (kafka-python does), so they must fit together, and with the `metadata.version` in
+`broker/features.py`.
 """
 
 from __future__ import annotations
@@ -45,9 +46,13 @@ _ROWS = (
     ServedApi(21, "DeleteRecords", 0, 2),
     ServedApi(22, "InitProducerId", 0, 5),
     ServedApi(23, "OffsetForLeaderEpoch", 2, 4),
+    ServedApi(29, "DescribeAcls", 1, 3),
+    ServedApi(30, "CreateAcls", 1, 3),
+    ServedApi(31, "DeleteAcls", 1, 3),
     ServedApi(32, "DescribeConfigs", 1, 4),
     ServedApi(33, "AlterConfigs", 0, 2),
-    ServedApi(35, "DescribeLogDirs", 1, 4),
+    ServedApi(34, "AlterReplicaLogDirs", 1, 2),
+    ServedApi(35, "DescribeLogDirs", 1, 5),
     ServedApi(37, "CreatePartitions", 0, 3),
     ServedApi(42, "DeleteGroups", 0, 2),
     ServedApi(43, "ElectLeaders", 0, 2),
@@ -60,6 +65,7 @@ _ROWS = (
     ServedApi(54, "EndQuorumEpoch", 0, 1, is_advertised=False),
     ServedApi(55, "DescribeQuorum", 0, 2),
     ServedApi(56, "AlterPartition", 2, 3, is_advertised=False),
+    ServedApi(57, "UpdateFeatures", 0, 2),
     ServedApi(59, "FetchSnapshot", 0, 1, is_advertised=False),
     ServedApi(60, "DescribeCluster", 0, 2),
     ServedApi(61, "DescribeProducers", 0, 0),
@@ -69,6 +75,7 @@ _ROWS = (
     ServedApi(67, "AllocateProducerIds", 0, 0, is_advertised=False),
     ServedApi(68, "ConsumerGroupHeartbeat", 0, 1),
     ServedApi(69, "ConsumerGroupDescribe", 0, 1),
+    ServedApi(74, "ListConfigResources", 0, 1),
     ServedApi(75, "DescribeTopicPartitions", 0, 0),
     ServedApi(80, "AddRaftVoter", 0, 1),
     ServedApi(81, "RemoveRaftVoter", 0, 0),

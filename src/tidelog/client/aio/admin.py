@@ -78,6 +78,12 @@ class Admin:
     async def alter_settings(self, topic: str, changes: Mapping[str, str | None]) -> None:
         await self._ask(threaded.Admin.alter_settings, topic, changes)
 
+    async def group_settings(self, group: str) -> dict[str, TopicSetting]:
+        return await self._ask(threaded.Admin.group_settings, group)
+
+    async def alter_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
+        await self._ask(threaded.Admin.alter_group_settings, group, changes)
+
     async def delete_records(
         self, before: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:

@@ -44,6 +44,7 @@ class Consumer:
         instance_id: str | None = None,
         until_end: bool = False,
         idle_timeout_s: float | None = None,
+        skip_damaged: bool = False,
         bootstrap: Bootstrap = None,
     ) -> None:
         self._connection = connection_to(bootstrap)
@@ -55,6 +56,7 @@ class Consumer:
             protocol=protocol,
             instance_id=instance_id,
             until_end=until_end,
+            skip_damaged=skip_damaged,
         )
         self._idle_timeout_s = idle_timeout_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tidelog-consumer")

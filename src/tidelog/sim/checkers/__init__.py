@@ -62,6 +62,7 @@ HISTORY_CHECKS = (
     cleaning.check_cleaning,
     retention.check_retention,
     retention.check_live_offsets,
+    retention.check_young_offsets,
 )
 
 

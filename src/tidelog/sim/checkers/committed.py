@@ -26,6 +26,7 @@ from tidelog.wire.messages.join_group import JoinGroupResponse
 from tidelog.wire.messages.offset_commit import OffsetCommitResponse
 from tidelog.wire.messages.offset_fetch import OffsetFetchResponse
 from tidelog.wire.messages.sync_group import SyncGroupResponse
+from tidelog.wire.records import Header
 from tidelog.wire.schema import NO_UUID
 
 Claim = tuple[object, ...]
@@ -37,9 +38,9 @@ class Ledger:
     def __init__(self) -> None:
         self._facts: set[Claim] = set()
 
-    def add(self, key: bytes, value: bytes | None) -> None:
+    def add(self, key: bytes, value: bytes | None, headers: Sequence[Header] = ()) -> None:
         """One record of the log."""
-        found = read_record(key, value)
+        found = read_record(key, value, headers)
         if found is None or found[1] is None:
             return
         read_key, read_value = found

@@ -1,22 +1,21 @@
 """C22 for logs that are shortened by age or by what groups have read, and G6 for offsets.
 
-The history notes what the node's wall clock shows at the begin and after each jump ("clock"): from
-that follows how old, at the most, the node may have believed anything to be. "retained" notes a
-partition's rule: its `retention.ms`, or the groups that must have read what goes.
+The history notes what a node's wall clock shows at the begin and after each jump ("clock"), and how
+long the clock must be steady until the node believes it ("steady"): from that follows how old, at
+the most, a node may have believed anything to be (`believed.py`). "retained" notes a partition's
+rule: its `retention.ms`, or the groups that must have read what goes; "forgets" a group whose
+offsets go, and after how long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 
+from tidelog.sim.checkers.believed import Believed
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.clock import EPOCH_MS
 from tidelog.sim.history import Entry, Operation, operations
 
-_NS_PER_MS = 1_000_000
-_DRIFT = 1.002
-_ROUNDING_MS = 2
 NOTHING = -1
 
 
@@ -38,7 +37,7 @@ def _check_age(
     entries: Sequence[Entry], own: Sequence[Entry], *, retention_ms: int
 ) -> list[Finding]:
     findings = []
-    clock = [entry for entry in entries if entry.f == "clock"]
+    believed = Believed(entries)
     written: list[tuple[int, int]] = []
     for operation in operations([one for one in own if one.f == "put"]):
         completion = operation.completion
@@ -48,7 +47,7 @@ def _check_age(
     for operation in _starts(own):
         completion = operation.completion
         assert completion is not None
-        latest_ms = _latest_wall_ms(clock, completion)
+        latest_ms = believed.latest_ms(until=completion)
         for offset, number in written:
             is_old = latest_ms - (EPOCH_MS + number) > retention_ms
             if offset < completion.value and not is_old:
@@ -56,18 +55,6 @@ def _check_age(
                 findings.append(Finding("C22", text, completion.i))
                 break
     return findings
-
-
-def _latest_wall_ms(clock: Sequence[Entry], until: Entry) -> float:
-    """The latest that the wall clock can have shown before the entry."""
-    latest = -inf
-    for index, noted in enumerate(clock):
-        if noted.i > until.i:
-            break
-        is_last = index + 1 == len(clock) or clock[index + 1].i > until.i
-        passed_ns = (until.t if is_last else clock[index + 1].t) - noted.t
-        latest = max(latest, noted.value + passed_ns / _NS_PER_MS * _DRIFT + _ROUNDING_MS)
-    return latest
 
 
 def _check_read(own: Sequence[Entry], *, groups: Sequence[str]) -> list[Finding]:
@@ -132,6 +119,34 @@ def check_live_offsets(entries: Sequence[Entry]) -> list[Finding]:
                     text = f"{group} has forgotten its offset of {tp}, though it had members"
                     findings.append(Finding("G6", text, told.i))
                     break
+    return findings
+
+
+def check_young_offsets(entries: Sequence[Entry]) -> list[Finding]:
+    """G7: no offset is forgotten that is younger than `offsets.retention.minutes`, by all clocks
+    that a node may have believed since it was committed."""
+    findings = []
+    believed = Believed(entries)
+    retentions = {entry.group: entry.value for entry in entries if entry.f == "forgets"}
+    commits: dict[tuple[object, object], Operation] = {}
+    for operation in operations([one for one in entries if one.f in ("commit", "fetch_offset")]):
+        invocation, told = operation.invocation, operation.completion
+        retention_ms = retentions.get(invocation.group)
+        if retention_ms is None or told is None or not operation.is_ok:
+            continue
+        register = (invocation.group, invocation.tp)
+        if invocation.f == "commit":
+            commits[register] = operation
+            continue
+        commit = commits.get(register)
+        if told.value != NOTHING or commit is None or commit.ended >= invocation.i:
+            continue
+        begun, ended = commit.invocation, commit.completion
+        assert ended is not None, "it is known to be committed"
+        written_ms = believed.earliest_ms(since=begun, until=ended)
+        if believed.latest_ms(until=told, since=begun) - written_ms < retention_ms:
+            text = f"{invocation.group} has forgotten its offset of {invocation.tp} too soon"
+            findings.append(Finding("G7", text, told.i))
     return findings
 
 

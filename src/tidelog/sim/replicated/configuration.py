@@ -8,7 +8,9 @@ from random import Random
 from tidelog.broker.configuration import NodeConfig
 from tidelog.model.ids import NodeId
 from tidelog.model.settings import Value, node_settings
+from tidelog.sim.configuration import SHORT_RETENTION_MINUTES, draw_reserve_bytes
 from tidelog.sim.replicated.directories import DISK_LOSSES
+from tidelog.sim.wall_clocks import ClockPlan
 
 FAULT_KINDS = (
     "kill one",
@@ -49,9 +51,11 @@ ZOOKEEPER_FAULTS = ("zookeeper away", "zookeeper cut", "zookeeper reset", "sessi
 SPARED_BY_HASTE = (*LOSING, "fsync errors")
 """What may cost records that were never flushed."""
 
+_AGED_SHARE = 0.25
 _FIRST_PORT = 9092
 _FEW = 3
 _PLOT_MS = 1_000.0
+_LEISURE_MS, _FEWER = 2_500.0, 4.0
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,6 +92,11 @@ class Plan:
         """Where directories are lost, nobody may decide that one copy is enough while the one in
         sync is such a node, and the cluster has not noticed."""
         return 2 if any(kind in LOSING for kind in self.faults) else 1
+
+    @property
+    def is_aged(self) -> bool:
+        """The cleaned topic is shortened by age, and by nothing else."""
+        return dict(self.cleaned_topic).get("retention.ms", "-1") != "-1"
 
     @property
     def is_hasty(self) -> bool:
@@ -152,6 +161,69 @@ def in_haste(plan: Plan) -> Plan:
     return replace(plan, nodes=nodes, faults=faults)
 
 
+def with_reserve(plan: Plan, random: Random) -> Plan:
+    """In a part of the seeds every node keeps room for its metadata."""
+    reserve_bytes = draw_reserve_bytes(random)
+    nodes = tuple(
+        replace(node, settings=replace(node.settings, metadata_reserve_bytes=reserve_bytes))
+        for node in plan.nodes
+    )
+    return replace(plan, nodes=nodes)
+
+
+def scrubbed(plan: Plan) -> Plan:
+    """The same, with closed segments read again every other second."""
+    nodes = tuple(
+        replace(node, settings=replace(node.settings, log_scrub_interval_ms=2_000))
+        for node in plan.nodes
+    )
+    return replace(plan, nodes=nodes)
+
+
+def with_ages(plan: Plan, random: Random) -> tuple[Plan, ClockPlan]:
+    """In a part of the seeds one topic is shortened by age, offsets are forgotten, and the clocks
+    jump until nodes do not believe them; drawn from a stream of its own."""
+    if random.random() >= _AGED_SHARE:
+        return plan, ClockPlan(0, False)
+    clock_plan = ClockPlan(random.choice((100, 400, 2_000)), random.random() < 0.7)
+    topic = {
+        "cleanup.policy": "delete",
+        "min.insync.replicas": str(plan.min_insync),
+        "segment.bytes": str(random.choice((1_024, 2_048))),
+        "delete.retention.ms": "0",
+        "retention.ms": str(random.choice((500, 100_000))),
+    }
+    check_ms = random.choice((50, 300))
+
+    def aged(node: NodeConfig) -> NodeConfig:
+        settings = replace(
+            node.settings,
+            log_retention_check_interval_ms=check_ms,
+            offsets_retention_minutes=SHORT_RETENTION_MINUTES,
+            offsets_retention_check_interval_ms=check_ms,
+        )
+        return clock_plan.configured(replace(node, settings=settings), forgets_offsets=True)
+
+    nodes = tuple(aged(node) for node in plan.nodes)
+    kinds = (*FAULT_KINDS, *ZOOKEEPER_FAULTS, *QUORUM_FAULTS)
+    faults = tuple(kind for kind in kinds if kind in (*plan.faults, "clock jump"))
+    changed = replace(
+        plan,
+        nodes=nodes,
+        faults=faults,
+        cleaned_topic=tuple(topic.items()),
+        committers=1,
+    )
+    return changed, clock_plan
+
+
+def with_leisure(plan: Plan) -> Plan:
+    """The same with fewer faults in more time, for what takes several sessions to come about."""
+    return replace(
+        plan, chaos_ms=plan.chaos_ms + _LEISURE_MS, fault_every_ms=_FEWER * plan.fault_every_ms
+    )
+
+
 def _draw_cleaned_topic(random: Random, min_insync: int) -> tuple[tuple[str, str], ...]:
     """Compacted, shortened by size or by somebody who deletes records, or both; or no topic."""
     how = random.choice(("", "", "", "compact", "delete", "delete", "compact,delete"))
@@ -182,6 +254,8 @@ def _draw_patience(random: Random) -> dict[str, Value]:
         "metadata.log.max.records.between.snapshots": random.choice((10, 40, 20_000)),
         "offsets.topic.num.partitions": random.choice((1, 3)),
         "auto.create.topics.enable": False,
+        "clock.steady.ms": 0,
+        "metadata.reserve.bytes": 0,
         "group.min.session.timeout.ms": 50,
         "group.initial.rebalance.delay.ms": 0,
         "group.consumer.session.timeout.ms": random.choice((150, 400)),

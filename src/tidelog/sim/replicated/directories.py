@@ -36,13 +36,15 @@ from tidelog.sim.host import Host, Life
 from tidelog.sim.images import DirectoryImage
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.quorum_watch import quorum_of
-from tidelog.sim.survey import plant_damage
+from tidelog.sim.survey import partition_directories, plant_bytes_behind, plant_damage
 
 WIPED, OLD, DAMAGED = "wiped disk", "old disk", "damaged data"
 DISK_LOSSES = (WIPED, OLD, DAMAGED)
 
 _COPY_RATE = 0.5
 MOST_FLIPS = 3
+LITTERED_SEEDS = 0.5
+LITTERED_STARTS = 1.0
 
 
 class Directories:
@@ -52,6 +54,8 @@ class Directories:
         self._cluster = cluster
         self._invariants = invariants
         self._random = random
+        self._litter = cluster.stream("bytes behind segments")
+        self._litters = self._litter.random() < LITTERED_SEEDS
         self._fates: dict[NodeId, str] = {}
         self._copies: dict[NodeId, DirectoryImage] = {}
         self._flipped: dict[NodeId, dict[tuple[PartitionKey, Offset], int]] = {}
@@ -76,6 +80,18 @@ class Directories:
         if self._random.random() < _COPY_RATE:
             self._copies[host.node_id] = host.disk.copy()
 
+    def litter(self, host: Host) -> None:
+        """Now and then, while the node is down, segments grow behind their last batch: no record is
+        harmed, so it may happen to any node at any time."""
+        if not self._litters or self._litter.random() >= LITTERED_STARTS:
+            return
+        for directory in partition_directories(host.disk):
+            planted = plant_bytes_behind(host.disk, directory, self._litter)
+            if planted is not None:
+                self.counted["bytes behind a segment"] += 1
+                text = f"{len(planted.data)} bytes behind {planted.path}"
+                self._cluster.trace.say("damage", text)
+
     def strike(self, host: Host) -> bool:
         """Do what is to be done, if it may be; whether it is settled."""
         kind = self._fates[host.node_id]
@@ -85,7 +101,11 @@ class Directories:
         if VoteFile(host.disk, METADATA).load().epoch > quorum_of(others[0]).epoch:
             return False
         image = others[0].state.image
-        states = [state for state in image.partitions() if host.node_id in state.replicas]
+        states = [
+            state
+            for state in image.partitions()
+            if host.node_id in state.replicas and state.name.topic not in self._invariants.spared
+        ]
         if not all(self._has_another(state, others) for state in states):
             return False
         is_unnoticed = image.is_usable(host.node_id)
@@ -163,6 +183,10 @@ class Directories:
                     self._flipped.setdefault(host.node_id, {})[found_at] = 0
                     self._cluster.trace.say("damage", f"{planted.path} at {planted.position}")
         return True
+
+    def note_damage(self, host: Host, key: PartitionKey, offset: Offset) -> None:
+        """Something else has damaged the log there: it is to be read like what was flipped."""
+        self._flipped.setdefault(host.node_id, {})[key, offset] = 0
 
     def _scrub(self, host: Host, life: Life) -> None:
         """Read what was flipped, as soon as the node has opened it."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidelog.broker.node import Node
+from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.log.log import Log
 from tidelog.metadata.image import Image, PartitionState
@@ -25,6 +26,9 @@ from tidelog.sim.replicated.image_watch import ImageWatch
 from tidelog.sim.replicated.matching import NO_RECORDS, Matching
 from tidelog.sim.replicated.quorum_watch import QuorumWatch
 from tidelog.wire.batch import iter_batches
+
+_OFFSETS_FACTOR = 3
+"""The default of `offsets.topic.replication.factor`; no cluster here has fewer nodes."""
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class Invariants:
         self._is_flushed_first = is_flushed_first
         self._facts: dict[PartitionKey, _Facts] = {}
         self._said: set[str] = set()
+        self.spared: set[str] = set()
+        """Topics in which unclean elections are made: what they have committed may be gone."""
         self._newest: tuple[Offset, Image] = (NO_RECORDS, Image())
         """What the cluster has agreed on, as far as the quickest node knows."""
         self._quorum = QuorumWatch(cluster, self._find)
@@ -80,6 +86,8 @@ class Invariants:
             self._newest = (offset, node.state.image)
             self._check_image(node.state.image)
         for replica in node.state.replicas.by_key.values():
+            if replica.name.topic in self.spared:
+                continue
             facts = self._facts.setdefault(replica.key, _Facts())
             before = facts.true_watermark
             if replica.leader is not None:
@@ -165,7 +173,8 @@ class Invariants:
             if state.leader_epoch < facts.leader_epoch:
                 self._find("I3", f"{state.name}: leader epoch fell to {state.leader_epoch}")
             facts.leader_epoch = max(facts.leader_epoch, state.leader_epoch)
-            self._check_candidates(state, facts)
+            if state.name.topic not in self.spared:
+                self._check_candidates(state, facts)
 
     def _check_candidates(self, state: PartitionState, facts: _Facts) -> None:
         for member in (*state.isr, *state.elr):
@@ -182,7 +191,7 @@ class Invariants:
         if registered is None or registered.epoch != replicas.membership.broker_epoch:
             return
         held = replicas.by_key.get(state.key)
-        if held is None:
+        if held is None or state.key in replicas.may_lack():
             return
         if held.log.log_end_offset < facts.true_watermark:
             self._find(
@@ -215,6 +224,8 @@ class Invariants:
                 is_full = sorted(state.isr) == sorted(state.replicas)
                 if state.leader < 0 or is_moving or not is_full:
                     return f"node {node_id} believes {state}"
+                if state.name.topic == OFFSETS_TOPIC and len(state.replicas) < _OFFSETS_FACTOR:
+                    return f"{state.name} has not grown: it is kept by {state.replicas}"
         if len(versions) > 1:
             return f"the nodes have come to different metadata offsets: {sorted(versions)}"
         return self._lagging()
@@ -242,8 +253,9 @@ class Invariants:
         """I18: all replicas of a partition hold the same bytes (I5 at rest), but for logs that
         each of them cleans in its own time."""
         contents: dict[PartitionKey, dict[bytes, NodeId]] = {}
+        compacted = {one.key for one, _ in self._replicas() if one.log.cleaned_offset > 0}
         for replica, node_id in self._replicas():
-            if replica.name.topic in self._cluster.world.cleaned:
+            if replica.name.topic in self._cluster.world.cleaned or replica.key in compacted:
                 continue
             data = _bytes_of(replica.log)
             assert data is not None, f"{replica.name} at {node_id} can't be read"

@@ -52,8 +52,12 @@ class Matching:
         self._committed: dict[PartitionKey, _Committed] = {}
 
     def commit(self, replica: Replica, watermark: Offset) -> None:
-        """The leader holds it committed up to `watermark`, farther than anybody before."""
+        """The leader holds it committed up to `watermark`, farther than anybody before. Where its
+        own log is damaged, it does not know the epochs: the next leader tells them."""
         known = self._committed.setdefault(replica.key, _Committed())
+        lost = replica.log.lost_ranges()
+        if any(first < watermark and behind > known.end for first, behind in lost):
+            return
         for epoch, start in epoch_spans(replica.log.epochs, known.end, watermark):
             known.epochs.note(epoch, start)
         known.end = watermark
@@ -87,6 +91,9 @@ class Matching:
     def _compare(self, node_id: NodeId, copy: _Copy, known: _Committed, end: Offset) -> None:
         log = copy.replica.log
         start = max(copy.matched_end, log.log_start_offset)
+        damaged = log.first_damaged_offset()
+        if damaged is not None:  # an epoch may begin within the damage
+            end = min(end, damaged)
         here = epoch_spans(log.epochs, start, end)
         there = epoch_spans(known.epochs, start, end)
         if here != there:

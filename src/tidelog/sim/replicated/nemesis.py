@@ -18,6 +18,7 @@ from tidelog.sim.replicated.directories import DISK_LOSSES, OLD, Directories
 from tidelog.sim.replicated.invariants import Invariants
 from tidelog.sim.replicated.plots import Plots
 from tidelog.sim.schedule import Pause, Script
+from tidelog.sim.wall_clocks import WallClocks
 
 _LOSS_TRIES = 60
 """So often the supervisor looks whether a directory may be lost now."""
@@ -26,8 +27,11 @@ _LOSS_TRIES = 60
 class Nemesis:
     """Faults of one run."""
 
-    def __init__(self, cluster: Cluster, plan: Plan, invariants: Invariants) -> None:
+    def __init__(
+        self, cluster: Cluster, plan: Plan, invariants: Invariants, wall_clocks: WallClocks
+    ) -> None:
         self._cluster = cluster
+        self._wall_clocks = wall_clocks
         self._plan = plan
         self._random: Random = cluster.stream("faults")
         self.directories = Directories(cluster, invariants, cluster.stream("directories"))
@@ -45,6 +49,7 @@ class Nemesis:
                 if not host.is_up and host not in self.plots.held:
                     if OLD in self._plan.faults:
                         self.directories.put_aside(host)
+                    self.directories.litter(host)
                     host.start()
             yield Pause(30.0)
 
@@ -108,7 +113,7 @@ class Nemesis:
         elif kind in PLOTS:
             yield from self.plots.play(kind)
         elif kind == "clock jump":
-            host.clock.jump(random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
+            self._wall_clocks.jump(host, random.choice((-1.0, 1.0)) * random.uniform(0.0, 1e7))
         elif kind == "freeze":
             host.freeze()
             yield Pause(random.uniform(20.0, 1_500.0))

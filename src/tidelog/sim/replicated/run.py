@@ -11,7 +11,9 @@ import traceback
 from collections import Counter
 from random import Random
 
+from tidelog.broker.offsets_log import OFFSETS_CONFIGS, OFFSETS_TOPIC
 from tidelog.model.safeguards import ALL_SAFEGUARDS
+from tidelog.sim.actors import pipeliner as pipelining
 from tidelog.sim.actors.keeper import keeper, start_watcher
 from tidelog.sim.actors.member import Roster, member
 from tidelog.sim.actors.newer_member import NewerRoster, newer_member
@@ -20,6 +22,7 @@ from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.client import Client
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import HostOptions
+from tidelog.sim.replicated import first_answers
 from tidelog.sim.replicated.administration import administrator, trimmer
 from tidelog.sim.replicated.clients import (
     COORDINATOR_EXCUSES,
@@ -28,12 +31,23 @@ from tidelog.sim.replicated.clients import (
     LeaderClient,
 )
 from tidelog.sim.replicated.committing import Register, committer
-from tidelog.sim.replicated.configuration import Plan, draw_plan, in_haste
+from tidelog.sim.replicated.configuration import (
+    Plan,
+    draw_plan,
+    in_haste,
+    scrubbed,
+    with_ages,
+    with_leisure,
+    with_reserve,
+)
 from tidelog.sim.replicated.invariants import Invariants
+from tidelog.sim.replicated.live_damage import LiveDamage
 from tidelog.sim.replicated.nemesis import Nemesis
 from tidelog.sim.replicated.owning import owner
 from tidelog.sim.replicated.router import Router
+from tidelog.sim.replicated.spoiling import Spoiler
 from tidelog.sim.replicated.topics import create
+from tidelog.sim.replicated.unclean import UncleanElections
 from tidelog.sim.replicated.workload import Reader, Sender, plain_sender, prober, reader, sender
 from tidelog.sim.run import (
     CLEANED,
@@ -44,6 +58,8 @@ from tidelog.sim.run import (
     seldom_collecting,
 )
 from tidelog.sim.schedule import Pause, Promise, Script, have_ended
+from tidelog.sim.turns import draw_turn_events
+from tidelog.sim.wall_clocks import WallClocks
 from tidelog.sim.workload import offset_commit
 from tidelog.sim.workload.offset_fetch import FetchOffsetPlan
 from tidelog.sim.workload.world import TopicFacts
@@ -55,7 +71,12 @@ HEAL_MS = 60_000.0
 GROUP = "register"
 READERS, FOLLOWERS = "readers", "followers"
 _RETRY_MS = 30.0
+_SCRUBBED_SHARE = 0.25
 _HASTY_SHARE = 0.15
+_SMALL_SHARE = 0.1
+"""Of the clusters: their offsets topic begins with one replica, and has to grow."""
+_UNCLEAN_SHARE = 0.12
+"""Of the clusters that have a quorum of their own, and flush before they acknowledge."""
 
 
 class ClusterRun:
@@ -66,7 +87,17 @@ class ClusterRun:
         draw = Cluster.stream_of(seed, "plan")
         plan = draw_plan(draw, size=options.nodes or None, consensus=options.consensus)
         is_hasty = Cluster.stream_of(seed, "haste").random() < _HASTY_SHARE
+        plan = with_reserve(plan, Cluster.stream_of(seed, "room for metadata"))
+        plan, clock_plan = with_ages(plan, Cluster.stream_of(seed, "retention by age"))
         self.plan: Plan = in_haste(plan) if is_hasty else plan
+        is_drawn = Cluster.stream_of(seed, "unclean elections").random() < _UNCLEAN_SHARE
+        may_lose = options.consensus == "quorum" and not self.plan.is_hasty
+        self._elects_uncleanly = is_drawn and may_lose
+        if self._elects_uncleanly:
+            self.plan = with_leisure(self.plan)
+        is_scrubbed = Cluster.stream_of(seed, "scrubbing").random() < _SCRUBBED_SHARE
+        self.plan = scrubbed(self.plan) if is_scrubbed else self.plan
+        turn_events = draw_turn_events(Cluster.stream_of(seed, "turns"))
         self.cluster = Cluster(
             seed,
             *(
@@ -77,6 +108,7 @@ class ClusterRun:
                     validate_every=options.validate_every,
                     has_battery=self.plan.is_hasty,
                     flush_ms=self.plan.flush_ms,
+                    turn_events=turn_events,
                 )
                 for config in self.plan.nodes
             ),
@@ -86,7 +118,16 @@ class ClusterRun:
         world.coordinators_may_say = COORDINATOR_EXCUSES
         world.leaders_may_say = LEADER_EXCUSES
         self.invariants = Invariants(self.cluster, is_flushed_first=not self.plan.is_hasty)
-        self.nemesis = Nemesis(self.cluster, self.plan, self.invariants)
+        self.wall_clocks = WallClocks(
+            clock_plan,
+            self.cluster.schedule,
+            self.cluster.history,
+            self.cluster.stream("wall clocks"),
+        )
+        self.nemesis = Nemesis(self.cluster, self.plan, self.invariants, self.wall_clocks)
+        directories = self.nemesis.directories
+        self.spoiler = Spoiler(self.cluster, self.plan, self.invariants, directories)
+        self._live_damage = LiveDamage(self.cluster) if is_scrubbed else None
 
     def run(self) -> None:
         """Raises what a node raises."""
@@ -97,12 +138,14 @@ class ClusterRun:
             return
         actors = [schedule.start(script) for script in self._actors()]
         schedule.start(self.nemesis.torment())
+        schedule.start(self.spoiler.torment())
         for host in cluster.hosts.values():
             schedule.start(self.nemesis.supervise(host))
         until_ms = schedule.now_ms + self.plan.chaos_ms
         if schedule.run(until_ms=until_ms, is_done=self._has_seen_enough):
             return
         cluster.trace.say("heal", "no more faults")
+        self.spoiler.is_over = True
         self.nemesis.heal()
         cluster.world.is_over = True
         if self._finish(actors, "a client", HEAL_MS):
@@ -113,9 +156,33 @@ class ClusterRun:
         for name, partitions in self.plan.topics:
             settings = self.plan.topic_settings
             world.topics[name] = yield from self._create(router, name, partitions, settings)
+        self.wall_clocks.note_plan()
+        for host in self.cluster.hosts.values():
+            self.wall_clocks.note(host)
+        if self.plan.is_aged:
+            self._note_ages()
         if self.plan.cleaned_topic:
             yield from self._set_up_cleaned(router)
+        if self._stream("small offsets topic").random() < _SMALL_SHARE:
+            yield from self._create_small_offsets_topic(router)
         router.hang_up()
+
+    def _note_ages(self) -> None:
+        """What goes with time, and after how long."""
+        history, settings = self.cluster.world.history, self.plan.nodes[0].settings
+        retention_ms = int(dict(self.plan.cleaned_topic)["retention.ms"])
+        history.add(0, "info", "retained", tp=(CLEANED, 0), value=["age", retention_ms])
+        for group in (GROUP, READERS, FOLLOWERS):
+            forgotten_ms = settings.offsets_retention_minutes * 60_000
+            history.add(0, "info", "forgets", group=group, value=forgotten_ms)
+
+    def _create_small_offsets_topic(self, router: Router) -> Script[None]:
+        """As if the cluster had been one node when its first group came."""
+        partitions = self.plan.nodes[0].settings.offsets_topic_num_partitions
+        configs = tuple(OFFSETS_CONFIGS.items())
+        yield from create(
+            self.cluster, router, OFFSETS_TOPIC, partitions, replicas=1, configs=configs
+        )
 
     def _set_up_cleaned(self, router: Router) -> Script[None]:
         """A topic that is cleaned, and what the checkers have to know of it."""
@@ -172,7 +239,28 @@ class ClusterRun:
             owner(cluster, self._stream(f"owner {n}"), plan.topic_settings, pause_ms=2 * pause_ms)
             for n in range(plan.owners)
         ]
+        if self._elects_uncleanly:
+            random = self._stream("unclean elections")
+            unclean = UncleanElections(cluster, self.invariants, self.nemesis, random)
+            scripts.append(unclean.go_on())
+        random = self._stream(pipelining.CONCERN)
+        if random.random() < pipelining.SHARE_OF_SEEDS:
+            choose = self._leaders_client(Router(cluster, pipelining.CONCERN, random))
+            scripts.append(pipelining.pipeliner(cluster.world, random, choose, pause_ms=pause_ms))
+        random = self._stream(first_answers.CONCERN)
+        if random.random() < first_answers.SHARE_OF_SEEDS:
+            scripts.append(first_answers.metadata_asker(cluster, self.invariants, random))
         return scripts + self._group_actors() + self._cleaning_actors()
+
+    def _leaders_client(self, router: Router) -> pipelining.Choose:
+        """Whoever leads is asked anew each time, since nobody tells the router of errors."""
+
+        def choose(topic: TopicFacts, partition: int) -> Script[Client]:
+            router.forget_leader((topic.label, partition))
+            leader = yield from router.leader_of(topic, partition)
+            return router.at(leader)
+
+        return choose
 
     def _group_actors(self) -> list[Script[None]]:
         """A group of the classic protocol and one of the newer, with the actors of one node."""
@@ -200,6 +288,8 @@ class ClusterRun:
             scripts.append(keeper(cluster.world, facts, pause_ms=pause_ms))
             if dict(self.plan.cleaned_topic)["cleanup.policy"] != "compact":
                 scripts.append(start_watcher(cluster.world, facts, pause_ms=2 * pause_ms))
+                if self.plan.is_aged:
+                    continue
                 random = self._stream("trimmer")
                 scripts.append(trimmer(cluster, random, facts, pause_ms=8 * pause_ms))
         return scripts
@@ -232,7 +322,18 @@ class ClusterRun:
         self.invariants.meet_damage()
         if not self._finish([schedule.start(self._settle())], "the last replication", HEAL_MS):
             return
+        if self._live_damage is not None and not self._finish(
+            [schedule.start(self._scrub(self._live_damage))], "the last repair", HEAL_MS
+        ):
+            return
         world.findings += self.invariants.check_convergence()
+
+    def _scrub(self, damage: LiveDamage) -> Script[None]:
+        """Nobody reads what was damaged: the nodes have to find it by themselves."""
+        damage.plant()
+        while damage.unrepaired() is not None or self.invariants.unsettled() is not None:
+            yield Pause(_RETRY_MS)
+        self.nemesis.counted += damage.counted
 
     def _settle(self) -> Script[None]:
         """Until all nodes serve and every partition has its leader and all its replicas."""
@@ -323,6 +424,8 @@ def _counters(run: ClusterRun) -> Counter[str]:
     cluster = run.cluster
     counters: Counter[str] = Counter()
     for kind, count in run.nemesis.counted.items():
+        counters[f"fault: {kind}"] += count
+    for kind, count in run.spoiler.counted.items():
         counters[f"fault: {kind}"] += count
     for kind, count in run.nemesis.directories.counted.items():
         counters[f"struck: {kind}"] += count

@@ -30,7 +30,8 @@ NOTHING = -1
 _TOPIC = 2
 _SET = 0
 _MARKED = "retention.ms"
-_LONG_MS = 2**41
+_LONG_MS = 2**50
+"""Longer than the wildest clock jumps."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -11,6 +11,10 @@ from __future__ import annotations
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.schema import array, error_code, int8, int32, int64, message, string
 
+LATEST_TIMESTAMP = -1
+DEBUGGING_REPLICA = -2
+"""The replica id of those who look into a log; consumers have -1."""
+
 
 @message
 class ListOffsetsPartition:
