@@ -64,6 +64,8 @@ class ClusterMember:
         self._cluster_id = last_life.cluster_id
         self._decide_from_ms = 0.0
         self._sessions_ended = 0
+        self._is_opening = False
+        """The logs that are there are being opened: the node has caught up just now."""
         self.reports: list[str] = []
         """What the operator should know."""
         self.was_asked = False
@@ -109,6 +111,7 @@ class ClusterMember:
             office_until_ms=journal.office_until_ms,
             may_join=lambda: journal.may_join,
             is_cut_off=lambda: journal.is_cut_off,
+            is_opening=lambda: self._is_opening,
             may_lack=replicas.may_lack,
         )
 
@@ -372,8 +375,9 @@ class ClusterMember:
             self._state.roles_changed()
 
     def _watch_registration(self, now: Now) -> None:
-        """A broker epoch is written down before it is used; what the node keeps is opened when its
-        metadata has come to it, and led when the node is let in."""
+        """A broker epoch is written down before it is used; what the node keeps is opened, slice by
+        slice, when its metadata has come to it, and led when the node is let in: not before all of
+        it is open, and it could tell what its logs may lack."""
         registration, replicas = self.registration, self._state.replicas
         epoch = BrokerEpoch(registration.broker_epoch)
         if epoch != self._noted_epoch:
@@ -388,9 +392,11 @@ class ClusterMember:
             self.journal.note_broker_epoch(epoch, now)
             registration.is_noted = True
         if not replicas.membership.is_caught_up and self._has_read_of_itself():
-            directories = replicas.catch_up(now_ms=now.monotonic_ms)
-            self._state.flushing.touch_directories(directories)
-            self._state.roles_changed()
+            replicas.catch_up(now_ms=now.monotonic_ms)
+            self._is_opening = True
+        if self._is_opening and not replicas.has_deferred:
+            self._is_opening = False
+            registration.opened_logs(now)
         if registration.stage is Stage.SERVING and not replicas.membership.may_lead:
             self.reports += replicas.let_in(now.monotonic_ms)
             self._state.roles_changed()

@@ -91,9 +91,11 @@ class Registration:
         office_until_ms: Callable[[], float | None] = lambda: None,
         may_join: Callable[[], bool] = lambda: True,
         is_cut_off: Callable[[], bool] = lambda: False,
+        is_opening: Callable[[], bool] = lambda: False,
         may_lack: Callable[[], Iterable[PartitionKey]] = lambda: (),
     ) -> None:
         """`office_until_ms`: while this node is the controller, until when no other is elected.
+        `is_opening`: not all logs have been opened yet, so it is not known what they hold.
         `may_lack`: the partitions whose logs may lack records, and the cluster does not know."""
         self._identity = identity
         self._link = link
@@ -102,6 +104,7 @@ class Registration:
         self._office_until_ms = office_until_ms
         self._may_join = may_join
         self._is_cut_off = is_cut_off
+        self._is_opening = is_opening
         self._may_lack = may_lack
         self.stage = Stage.JOINING
         self.broker_epoch = NO_BROKER_EPOCH
@@ -189,6 +192,11 @@ class Registration:
         last one was asked and can't answer any more."""
         self._due_ms = now.monotonic_ms
 
+    def opened_logs(self, now: Now) -> None:
+        """The node knows what its logs hold: it may be unfenced, and asks for it at once."""
+        if self.stage is Stage.FENCED:
+            self._due_ms = now.monotonic_ms
+
     def leave(self, now: Now) -> None:
         """Ask to be let go: what this node leads moves first."""
         if self.stage is Stage.JOINING:
@@ -222,7 +230,7 @@ class Registration:
             broker_id=self._identity.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata_offset(),
-            want_fence=False,
+            want_fence=self.stage is Stage.FENCED and self._is_opening(),
             want_shut_down=self.stage is Stage.LEAVING,
             offline_log_dirs=[METADATA_OUT_OF_REACH] if self._is_cut_off() else [],
             doubtful_topics=[

@@ -22,7 +22,6 @@ from tidelog.log.disk import Disk, DiskError, Syncable, SyncFailed
 from tidelog.log.log import Log
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import Image, PartitionState, Resource, TopicState
-from tidelog.metadata.snapshot import difference
 from tidelog.metadata.states import BROKER
 from tidelog.model.clock import earliest
 from tidelog.model.errors import ErrorCode
@@ -51,8 +50,8 @@ OPENED_AT_ONCE = 16
 made a few at a time, between other requests, or when somebody asks for one."""
 
 FOUND_AT_ONCE = 32
-"""Logs of new partitions that are made in one turn because requests ask for them: as many as one
-connection has requests in it. Whoever asks for more is told to look for their leader again."""
+"""Logs that are opened in one turn because requests ask for them: as many as one connection has
+requests in it. Whoever asks for more is told to look for their leader again."""
 
 
 def replication_settings(settings: NodeSettings) -> ReplicationSettings:
@@ -96,9 +95,10 @@ class Replicas:
         """The logs that are there were closed cleanly."""
         self._unopened: dict[PartitionKey, tuple[TopicState, PartitionState]] = {}
         self._deferred: dict[PartitionKey, None] = {}
-        """New partitions that have no log yet: nobody has asked for one."""
+        """Partitions whose log is still to be opened, or made if it is new: nobody has asked for
+        it."""
         self._found = 0
-        """Logs of new partitions that were made for requests in this turn."""
+        """Deferred logs that were opened for requests in this turn."""
         self._crashed_in: dict[PartitionKey, LeaderEpoch] = {}
         self._may_lack: dict[PartitionKey, None] = {}
         self._changed: dict[Replica, None] = {}
@@ -134,9 +134,7 @@ class Replicas:
             reports += replica.take_reports()
         return reports + self._sweep()
 
-    def apply(
-        self, image: Image, delta: Delta, *, now_ms: float, may_defer: bool = True
-    ) -> list[Syncable]:
+    def apply(self, image: Image, delta: Delta, *, now_ms: float) -> list[Syncable]:
         """Follow committed metadata. Gives the directories whose entries must become durable with
         the next flush; whose role or watermark is another one now is in `take_changed`. What a node
         reads of the past, before it has caught up, moves nothing."""
@@ -144,10 +142,10 @@ class Replicas:
         self._look_at(image, now_ms)
         if not self.membership.is_caught_up:
             return []
-        deferred = self._defer(image, delta) if may_defer else frozenset()
+        self._defer(image, delta)
         for key in delta.partitions:
             topic = image.topic_by_id(key.topic_id)
-            if topic is not None and key not in deferred:
+            if topic is not None:
                 self._follow(topic, topic.partitions[key.partition])
         configured = list(image.names) if delta.has_new_defaults else delta.configured
         for topic_id in dict.fromkeys(t for t in configured if t not in delta.created):
@@ -161,12 +159,14 @@ class Replicas:
         directories.delete_doomed(DELETED_AT_ONCE)
         return directories.take_unsynced()
 
-    def catch_up(self, *, now_ms: float) -> list[Syncable]:
+    def catch_up(self, *, now_ms: float) -> None:
         """The image has this life's registration, and with it all that earlier lives have seen:
-        from now on it is followed. Gives what `apply` gives."""
+        from now on it is followed. The logs are opened in slices, since after a crash each may take
+        some syncs; the node stays fenced until it knows what they hold (`has_deferred`)."""
         self.membership.is_caught_up = True
-        delta = difference(Image(), self.image)
-        return self.apply(self.image, delta, now_ms=now_ms, may_defer=False)
+        self._now_ms = now_ms
+        kept = (state.key for state in self.image.partitions() if self._is_kept(state))
+        self._deferred = dict.fromkeys(key for key in kept if key not in self.by_key)
 
     def take_changed(self) -> list[Replica]:
         """Whose role, in-sync set or watermark may be another one: those who wait for them are to
@@ -196,16 +196,14 @@ class Replicas:
             if replica is not None:
                 self._move_away(topic, replica)
         elif replica is None:
-            try:
-                self._changed[self._open(topic, state, clean=self.opens_clean)] = None
-            except DiskError as error:
-                self._note_unopened(topic, state, error)
+            if state.key not in self._deferred:
+                self._try_open(topic, state, clean=self.opens_clean)
         else:
             if replica.follow(state, self._now_ms):
                 self._changed[replica] = None
             self._place(replica)
 
-    def _defer(self, image: Image, delta: Delta) -> frozenset[PartitionKey]:
+    def _defer(self, image: Image, delta: Delta) -> None:
         """New partitions beyond the first few, and all while others are deferred; those of internal
         topics are made at once."""
         kept = [
@@ -215,20 +213,19 @@ class Replicas:
         ]
         at_once = 0 if self._deferred else OPENED_AT_ONCE
         if len(kept) <= at_once:
-            return frozenset()
+            return
         topics = {key.topic_id: image.topic_by_id(key.topic_id) for key in kept}
         internal = {topic_id for topic_id, topic in topics.items() if topic and topic.is_internal}
-        deferred = [key for key in kept[at_once:] if key.topic_id not in internal]
+        deferred = (key for key in kept[at_once:] if key.topic_id not in internal)
         self._deferred.update(dict.fromkeys(deferred))
-        return frozenset(deferred)
 
     @property
     def has_deferred(self) -> bool:
-        """Logs of new partitions are still to be made."""
+        """Logs are still to be opened, or to be made."""
         return bool(self._deferred)
 
     def open_deferred(self, most: int) -> None:
-        """Make the next logs of new partitions, so many at most."""
+        """Open the next of them, so many at most."""
         for key in list(islice(self._deferred, most)):
             self._open_deferred(key)
 
@@ -240,7 +237,7 @@ class Replicas:
         del self._deferred[key]
         topic = self.image.topic_by_id(key.topic_id)
         assert topic is not None, "a topic that is removed takes its partitions along"
-        replica = self._open_again(topic, topic.partitions[key.partition])
+        replica = self._try_open(topic, topic.partitions[key.partition], clean=self.opens_clean)
         self.directories.made(topic)
         return replica
 
@@ -389,7 +386,8 @@ class Replicas:
             if key.partition == partition and (
                 topic_id == key.topic_id or topic == state.name.topic
             ):
-                return self._open_again(topic_state, state) or ErrorCode.KAFKA_STORAGE_ERROR
+                replica = self._try_open(topic_state, state, clean=False)
+                return replica or ErrorCode.KAFKA_STORAGE_ERROR
         known = self.state_of(topic, partition, topic_id=topic_id)
         if known is not None and known.key in self._deferred:
             self._found += 1
@@ -408,13 +406,13 @@ class Replicas:
     def open_rest(self) -> None:
         """Try again what the disk would not open before: nobody may ask for a copy that follows."""
         for topic, state in list(self._unopened.values()):
-            self._open_again(topic, state)
+            self._try_open(topic, state, clean=False)
 
-    def _open_again(self, topic: TopicState, state: PartitionState) -> Replica | None:
+    def _try_open(self, topic: TopicState, state: PartitionState, *, clean: bool) -> Replica | None:
         if self.sync_failure is not None:
             return None
         try:
-            replica = self._open(topic, state, clean=False)
+            replica = self._open(topic, state, clean=clean)
         except DiskError as error:
             self._note_unopened(topic, state, error)
             return None

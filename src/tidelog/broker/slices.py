@@ -2,8 +2,8 @@
 
 A node has one loop: what it does in one step, everybody waits for. Five things may be very many:
 topics to decide on (`broker/topic_creations.py`), topics to describe where all are asked for
-(`broker/topic_descriptions.py`), groups to list (`broker/apis/list_groups.py`), logs of new
-partitions to make (`Replicas.open_deferred`), and directories to delete
+(`broker/topic_descriptions.py`), groups to list (`broker/apis/list_groups.py`), logs to open where
+a node has come back or partitions are new (`Replicas.open_deferred`), and directories to delete
 (`TopicDirectories.delete_doomed`). Each `Tick` does one slice of a request, of the logs and of the
 directories, and asks for the next at once. `docs/decisions/0023-fair-turns.md` names what is still
 one step.
@@ -16,7 +16,8 @@ from tidelog.broker.state import BrokerState
 from tidelog.model.clock import Now
 
 LOGS_PER_SLICE = 2
-"""Logs to make in one slice: each takes a fifth of a millisecond, or three on a busy disk."""
+"""Logs to open in one slice: each takes a fifth of a millisecond, or three on a busy disk; after a
+crash some syncs."""
 
 DIRECTORIES_PER_SLICE = 1
 """Directories to delete in one slice: each takes up to some milliseconds."""

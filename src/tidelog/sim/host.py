@@ -314,7 +314,7 @@ class Host:
         now = self.clock.now(self._schedule.now_ms)
         self.steps += 1
         spent_before_ms = self.disk.effort.spent_ms
-        may_take_long = _may_take_long(life, events)
+        may_take_long = _may_take_long(events)
         try:
             for event in events:
                 self._trace.event(event)
@@ -443,11 +443,9 @@ class Host:
             self.deliver(FlushDone(number))
 
 
-def _may_take_long(life: Life, events: list[Event]) -> bool:
-    """A node that stops serves nobody any more; one that has not caught up with its cluster serves
-    nobody yet, and opens all its logs in the step in which it has."""
-    is_caught_up = life.node.state.replicas.membership.is_caught_up
-    return not is_caught_up or any(isinstance(event, StopRequested) for event in events)
+def _may_take_long(events: list[Event]) -> bool:
+    """A node that stops serves nobody any more."""
+    return any(isinstance(event, StopRequested) for event in events)
 
 
 def _overwrite(event: Event) -> None:

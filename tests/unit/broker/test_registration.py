@@ -12,9 +12,12 @@ from tidelog.broker.peers import Peers
 from tidelog.broker.registration import Identity, Patience, Registration, Stage
 from tidelog.model.clock import Now
 from tidelog.model.ids import Endpoint, NodeId, Offset
-from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
+from tidelog.wire.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
 from tidelog.wire.messages.broker_registration import BrokerRegistrationResponse
-from tidelog.wire.requests import decode_header, encode_response
+from tidelog.wire.requests import decode_body, decode_header, encode_response
 
 SESSION_MS = 3000.0
 LEASE_MS = 1800.0
@@ -25,6 +28,7 @@ class Registering:
 
     def __init__(self) -> None:
         self.office_until_ms: float | None = None
+        self.is_opening = False
         self.peers = Peers(NodeId(1))
         self.registration = Registration(
             Identity(
@@ -38,6 +42,7 @@ class Registering:
             Patience(heartbeat_ms=500, session_ms=SESSION_MS),
             metadata_offset=lambda: Offset(0),
             office_until_ms=lambda: self.office_until_ms,
+            is_opening=lambda: self.is_opening,
         )
         self.answer(0, BrokerRegistrationResponse(broker_epoch=1))
         self.registration.is_noted = True
@@ -60,10 +65,18 @@ class Registering:
         self.answer(now_ms, _alive())
 
 
-def _alive(*, is_caught_up: bool = True) -> BrokerHeartbeatResponse:
+def _alive(*, is_caught_up: bool = True, is_fenced: bool = False) -> BrokerHeartbeatResponse:
     return BrokerHeartbeatResponse(
-        is_caught_up=is_caught_up, is_fenced=False, should_shut_down=False
+        is_caught_up=is_caught_up, is_fenced=is_fenced, should_shut_down=False
     )
+
+
+def _wants_fence(call: CallPeer) -> bool:
+    frame = memoryview(bytearray(call.frame))[4:]
+    header, position = decode_header(frame)
+    request = decode_body(header, frame, position)
+    assert isinstance(request, BrokerHeartbeatRequest)
+    return request.want_fence
 
 
 def test_a_lease_counts_from_when_the_heartbeat_was_sent() -> None:
@@ -134,3 +147,25 @@ def test_a_new_controller_is_told_at_once() -> None:
     one.hear(800, unanswered, _alive(is_caught_up=False))
     assert one.registration.may_lead(700 + LEASE_MS - 1)
     assert not one.registration.may_lead(700 + LEASE_MS)
+
+
+def test_a_node_stays_fenced_until_it_has_opened_its_logs_and_says_so_at_once() -> None:
+    """Before that it could not tell which of them may lack records."""
+    one = Registering()
+    one.is_opening = True
+    call = one.ask(100)
+    assert _wants_fence(call)
+    one.hear(110, call, _alive(is_fenced=True))
+    one.is_opening = False
+    one.registration.opened_logs(Now(120, 0))
+    call = one.ask(120)
+    assert not _wants_fence(call)
+    one.hear(130, call, _alive())
+    assert one.registration.stage is Stage.SERVING
+
+
+def test_a_node_that_serves_is_not_fenced_for_new_logs() -> None:
+    one = Registering()
+    one.beat(100)
+    one.is_opening = True
+    assert not _wants_fence(one.ask(600))

@@ -51,14 +51,24 @@ class Member:
 
     def catch_up(self) -> None:
         self.replicas.catch_up(now_ms=0.0)
+        while self.replicas.has_deferred:
+            self.replicas.open_deferred(1)
         self.replicas.validate()
 
 
-def _created(*, replicas: list[int]) -> list[MetadataRecord]:
-    partition = PartitionRecord(
-        topic_id=TOPIC_ID, partition=0, replicas=replicas, isr=replicas, leader=2, leader_epoch=0
-    )
-    return [TopicRecord(name="orders", topic_id=TOPIC_ID), partition]
+def _created(*, replicas: list[int], partitions: int = 1) -> list[MetadataRecord]:
+    made: list[MetadataRecord] = [
+        PartitionRecord(
+            topic_id=TOPIC_ID,
+            partition=number,
+            replicas=replicas,
+            isr=replicas,
+            leader=2,
+            leader_epoch=0,
+        )
+        for number in range(partitions)
+    ]
+    return [TopicRecord(name="orders", topic_id=TOPIC_ID), *made]
 
 
 def _moved(replicas: list[int]) -> MetadataRecord:
@@ -131,6 +141,35 @@ def test_a_copy_that_comes_back_before_its_directory_is_deleted_begins_anew(
     directories.delete_doomed(1000)
     (topic,) = member.disk.list("topics")
     assert member.disk.list(f"topics/{topic}/0")
+
+
+def test_the_logs_that_are_there_are_opened_a_few_at_a_time(member: Member) -> None:
+    """After a crash each may take some syncs, and others wait for this node's vote."""
+    member.read(*_created(replicas=HERE, partitions=3))
+    member.replicas.catch_up(now_ms=0.0)
+    opened = []
+    while member.replicas.has_deferred:
+        opened.append(len(member.replicas.by_key))
+        member.replicas.open_deferred(1)
+    assert opened == [0, 1, 2]
+
+
+def test_what_changes_before_a_log_is_opened_does_not_open_it(member: Member) -> None:
+    member.read(*_created(replicas=HERE))
+    member.replicas.catch_up(now_ms=0.0)
+    member.read(_led_by(3))
+    assert KEY not in member.replicas.by_key
+    member.replicas.open_deferred(1)
+    (fetch,) = member.replicas.following.next_fetches(0.0)
+    assert fetch.source == 3
+
+
+def test_a_copy_that_moves_away_before_its_log_is_opened_is_not_opened(member: Member) -> None:
+    member.read(*_created(replicas=HERE))
+    member.replicas.catch_up(now_ms=0.0)
+    member.read(_moved(ELSEWHERE))
+    assert not member.replicas.has_deferred
+    assert KEY not in member.replicas.by_key
 
 
 def test_what_follows_the_catching_up_is_followed_at_once(member: Member) -> None:
