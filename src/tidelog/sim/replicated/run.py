@@ -129,6 +129,12 @@ class ClusterRun:
         self.spoiler = Spoiler(self.cluster, self.plan, self.invariants, directories)
         self._live_damage = LiveDamage(self.cluster) if is_scrubbed else None
 
+    @property
+    def least_in_sync(self) -> int:
+        """What nobody may ask for less than. Where one copy is enough, the node with the spoiled
+        one may have been alone in sync; and nobody can tell what else it had committed."""
+        return 2 if self.spoiler.is_on else self.plan.least_in_sync
+
     def run(self) -> None:
         """Raises what a node raises."""
         cluster, schedule = self.cluster, self.cluster.schedule
@@ -230,7 +236,7 @@ class ClusterRun:
             administrator(
                 cluster,
                 self._stream(f"administrator {n}"),
-                least_in_sync=plan.least_in_sync,
+                least_in_sync=self.least_in_sync,
                 pause_ms=10 * pause_ms,
             )
             for n in range(plan.administrators)

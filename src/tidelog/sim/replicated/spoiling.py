@@ -4,7 +4,10 @@ or all nodes are down, and nobody has noticed anything yet.
 Unlike the flips of `directories.py`, these hit a node that the cluster relies on, anywhere in its
 partitions' logs: also what was flushed a moment ago, above the mark. Who starts first and who is
 elected is left to chance. Nothing may be lost, since every record that was committed has a sound
-copy on another member of the ISR (`_is_safe`); only one node of a run is ever spoiled.
+copy on another member of the ISR (`_is_safe`); only one node of a run is ever spoiled. And
+nobody may decide that one copy in sync is enough (`ClusterRun.least_in_sync`): the spoiled node
+could have committed more when it was alone in sync, so it would be the only one that may lead, and
+no follower would get past its damage.
 
 After a power failure nobody can tell the very last batch that was flushed from one that was not, if
 no other lies behind it. So that one is spared then; and after a kill what the log has noted of its
