@@ -10,7 +10,8 @@ mark wrong (deleting a segment, replacing one) asks first for both slots to say 
 
 Every flush that gets further is written down at once, before anybody is told of it: in the note
 beside the mark, or, when one is due, in a mark (`note_flushed`). A mark is due with the first flush
-of a log, with the first after a roll, and every `MARK_EVERY` flushes.
+of a log, with the first after a roll, and every `MARK_EVERY` flushes. Where a full disk refuses the
+mark, or the epochs that go with it, the note has its room in any case.
 
 A mark is synced with the flush after it. Where none comes, because nobody appends any more, it is
 synced alone, once: at the second checkpoint after the last append (`age_mark`). Then the log rests.
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 from tidelog.log.disk import DiskError, DiskFull, Syncable
 from tidelog.log.epochs import Epochs
-from tidelog.log.marks import Mark, MarkFile, Note
+from tidelog.log.marks import NO_MARK, Mark, MarkFile, Note
 from tidelog.log.segment import Segment
 from tidelog.model.ids import Offset
 
@@ -160,24 +161,29 @@ class Durability:
             self.flushed_offset = ticket.end_offset
             self._flushed_at = (ticket.segment_base, ticket.position)
 
-    def note_flushed(self) -> bool:
-        """Write down how far the log is flushed now. False: a mark is due instead."""
+    def note_flushed(self, *, is_mark_refused: bool = False) -> bool:
+        """Write down how far the log is flushed now. False: a mark is due instead. One that was
+        refused leaves it to the note, which stands alone where there is no mark at all."""
         if self._flushed_at is None or self.flushed_offset == self._noted_offset:
             return True
         self._flushes_since_mark += 1
         last = self.mark
-        if self._mark_file.is_settled and (
-            last is None
-            or last.segment_base != self._flushed_at[0]
-            or self._flushes_since_mark >= MARK_EVERY
+        if (
+            not is_mark_refused
+            and self._mark_file.is_settled
+            and (
+                last is None
+                or last.segment_base != self._flushed_at[0]
+                or self._flushes_since_mark >= MARK_EVERY
+            )
         ):
             return False
-        if last is not None:
-            try:
-                self._mark_file.write_note(Note(last.sequence, self.flushed_offset))
-                self._noted_offset = self.flushed_offset
-            except DiskError:
-                pass  # the next start knows less; a disk that fails will be met by the next append
+        try:
+            sequence = NO_MARK if last is None else last.sequence
+            self._mark_file.write_note(Note(sequence, self.flushed_offset))
+            self._noted_offset = self.flushed_offset
+        except DiskError:
+            pass  # the next start knows less; a disk that fails will be met by the next append
         return True
 
     def write_mark(self, active: Segment, epochs: Epochs, *, start: int, is_clean: bool) -> None:
@@ -245,7 +251,7 @@ class Durability:
         if end_offset < self.flushed_offset:
             self.flushed_offset = Offset(end_offset)
             self._flushed_at = (segment.base_offset, position)
-        if self.mark is not None and self._noted_offset > end_offset:
+        if self._noted_offset > end_offset:
             self._mark_file.settle()
             self._confirm()
             try:

@@ -328,6 +328,7 @@ class Log:
             with suppress(DiskError):  # as for the note: whoever writes next will meet it
                 self._write_epochs()
                 self._write_mark()
+            self._durability.note_flushed(is_mark_refused=True)
         if self._beginning.is_moving:
             self.follow_start()
 

@@ -8,16 +8,20 @@ A mark that is synced with every flush would double the syncs of the hot path. S
 place in the file, the *note*: written after every flush and never synced for its own sake. It is in
 the page cache, which outlives a killed process; so after `kill -9` the flushed offset is known
 exactly. After a power failure the note may be gone or stale, and then the mark decides.
+
+The file has the room for all three from the beginning: were it to grow while it is used, a full
+disk would refuse the note of a flush that others are told of.
 """
 
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import NamedTuple
 
 from crc32c import crc32c
 
-from tidelog.log.disk import Disk, File
+from tidelog.log.disk import Disk, DiskFull, File
 from tidelog.log.paths import FLUSHED
 
 _SLOT_BYTES = 4096
@@ -33,6 +37,10 @@ _NOTE_AT = 2 * _SLOT_BYTES
 _NOTE_FIELDS = struct.Struct(">4sqq")
 _NOTE_MAGIC = b"TDLN"
 _NOTE_BYTES = _NOTE_FIELDS.size + _CRC.size
+_FILE_BYTES = _NOTE_AT + _NOTE_BYTES
+
+NO_MARK = -1
+"""The sequence number of a note that no mark could be written for: void with the first mark."""
 
 
 class Mark(NamedTuple):
@@ -103,24 +111,30 @@ class MarkFile:
             self.note = note
 
     def create(self) -> None:
-        """An empty file, so that its name becomes durable together with the log's."""
+        """A file without marks, so that its name becomes durable together with the log's.
+        `DiskFull` if there is no room for all that it will hold."""
+        _take_room(self._opened())
+
+    def _opened(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self.path, create=True)
+        return self._file
 
     def write(self, mark: Mark) -> None:
         """To the operating system; the caller sees to it that the file is synced in time."""
         assert self.is_settled, "both slots of the flushed mark would be at risk"
-        self.create()
-        assert self._file is not None
-        self._file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
+        file = self._opened()
+        with suppress(DiskFull):  # this slot may have its room, in a file of an earlier release
+            _take_room(file)
+        file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
         self.is_settled = False
 
     def write_note(self, note: Note) -> None:
         """To the operating system, and no further: not even when the file's descriptor is wanted
         for another, which would be a sync in the midst of a step."""
-        assert self._file is not None, "a note extends a mark"
         fields = _NOTE_FIELDS.pack(_NOTE_MAGIC, *note)
-        self._file.write(_NOTE_AT, (fields + _CRC.pack(crc32c(fields)),), needs_sync=False)
+        file = self._file or self._opened()
+        file.write(_NOTE_AT, (fields + _CRC.pack(crc32c(fields)),), needs_sync=False)
 
     def file(self) -> File:
         """The file that was written: what to sync for `is_settled` to become true."""
@@ -132,6 +146,13 @@ class MarkFile:
         if not self.is_settled:
             self.file().sync()
             self.is_settled = True
+
+
+def _take_room(file: File) -> None:
+    """Zeros, which are no mark and no note, as far as the file does not reach yet."""
+    size = file.size()
+    if size < _FILE_BYTES:
+        file.write(size, (bytes(_FILE_BYTES - size),))
 
 
 def _slots(data: bytes) -> list[bytes]:

@@ -19,13 +19,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 
 from tidelog.log import scan
 from tidelog.log.damage import Damage
 from tidelog.log.directory import PartitionDirectory
 from tidelog.log.disk import DiskFull
-from tidelog.log.marks import Mark
+from tidelog.log.marks import Mark, Note
 from tidelog.log.paths import LOG, offset_path
 from tidelog.log.segment import Segment
 from tidelog.log.segment_indexes import MAX_RELATIVE_OFFSET
@@ -371,6 +372,8 @@ class _Recovery:
         except DiskFull:  # reading must go on; the old mark is merely further behind
             for entries in self.home.all_entries():
                 entries.sync()
+            with suppress(DiskFull):
+                self.home.mark_file.write_note(Note(self.mark.sequence, self.due))
             return self.old_mark
 
     def _move_mark(self) -> Mark:

@@ -52,7 +52,7 @@ def test_a_snapshot_without_room_leaves_the_reserve_alone_and_is_taken_when_ther
     topic = CreatableTopic(name="t", num_partitions=100, replication_factor=1)
     request = CreateTopicsRequest(topics=[topic])
     neighbours.ask(1, encode_request(request, 7, correlation_id=1, client_id="test"))
-    neighbours.run_until(lambda: len(node.state.image.topics) == 1, "the topic")
+    neighbours.run_until(lambda: len(node.state.replicas.by_key) == 100, "the topic's logs")
     disk.faults.capacity_bytes = disk.used_bytes() + 1_500
     neighbours.run_until(runs_for(neighbours, 30), "time")
     assert snapshots(disk) == []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tidelog.log.disk import Disk, FileSpan
 from tidelog.log.log import Appended, Log
+from tidelog.log.paths import FLUSHED
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -76,6 +77,11 @@ def flush(log: Log) -> None:
         for target in ticket.targets:
             target.sync()
         log.flushed(ticket)
+
+
+def without_room_for_marks(disk: Disk) -> None:
+    """The file of the flushed mark, as earlier releases left it after the first mark."""
+    disk.open(f"{NAME}/{FLUSHED}").truncate(100)
 
 
 def read(

@@ -28,6 +28,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.runtime.file_disk import FileDisk
+from tidelog.sim.disk import SimDisk
 
 CONFIG = settings(segment_bytes=4000)
 BATCHES = 60
@@ -313,3 +314,84 @@ def test_a_batch_that_was_lost_to_damage_is_refused_for_that_and_not_as_out_of_o
     wrong = append(log, a_batch(3, producer=(7, 0, 1)))
     assert wrong.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert append(log, a_batch(2, producer=(7, 0, 6))).error is ErrorCode.NONE
+
+
+def flip_last_batch(disk: SimDisk, log: Log, batches: int) -> None:
+    """Of a log with so many batches of one size; then there is room again."""
+    disk.faults.heal()
+    image = disk.files()[log.directory.path + "/00000000000000000000.log"]
+    size = len(image.cached) // batches
+    image.cached[-size + 70] ^= 0x20
+
+
+def assert_lost(log: Log, first: int, end: int) -> None:
+    """The log knows what it lacks, and gives no offset out again."""
+    assert (log.log_end_offset, log.first_damaged_offset()) == (end, first)
+    assert [damage.kind for damage in log.damage] == ["quarantined"]
+
+
+def test_what_is_flushed_on_a_full_disk_is_known_after_a_kill(sim_disk: SimDisk) -> None:
+    """The note of the second flush."""
+    log = open_log(sim_disk)
+    fill(log, 1)
+    flush(log)
+    fill(log, 1)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    flush(log)
+    assert log.flushed_offset == 4
+    flip_last_batch(sim_disk, log, 2)
+    assert_lost(open_log(sim_disk), 2, 4)
+
+
+def test_the_first_flush_on_a_full_disk_is_known_after_a_kill(sim_disk: SimDisk) -> None:
+    """There is no room for the epochs, so no mark either: the note stands alone."""
+    log = open_log(sim_disk)
+    fill(log, 2)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    flush(log)
+    assert log.flushed_offset == 4
+    assert MarkFile(sim_disk, "orders-0").load() is None
+    flip_last_batch(sim_disk, log, 2)
+    assert_lost(open_log(sim_disk), 2, 4)
+
+
+def test_a_truncation_makes_a_note_without_a_mark_void(sim_disk: SimDisk) -> None:
+    log = open_log(sim_disk)
+    fill(log, 3)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    flush(log)
+    sim_disk.faults.heal()
+    log.truncate_to(Offset(2))
+    again = open_log(sim_disk)
+    assert (again.log_end_offset, again.damage) == (2, [])
+
+
+def test_a_flush_for_which_a_mark_was_due_is_known_though_the_epochs_have_no_room(
+    sim_disk: SimDisk,
+) -> None:
+    log = open_log(sim_disk)
+    for _ in range(MARK_EVERY):
+        fill(log, 1)
+        flush(log)
+    append(log, a_batch(2, timestamps=(2000, 2001)), epoch=1)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    flush(log)
+    mark = MarkFile(sim_disk, "orders-0").load()
+    assert mark is not None
+    assert mark.flushed_offset < log.flushed_offset == 2 * MARK_EVERY + 2
+    flip_last_batch(sim_disk, log, MARK_EVERY + 1)
+    assert_lost(open_log(sim_disk), 2 * MARK_EVERY, 2 * MARK_EVERY + 2)
+
+
+def test_what_a_recovery_on_a_full_disk_has_flushed_is_known_after_a_kill(
+    sim_disk: SimDisk,
+) -> None:
+    log = open_log(sim_disk)
+    fill(log, 1)
+    flush(log)
+    append(log, a_batch(2, timestamps=(1002, 1003)), epoch=1)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    log = open_log(sim_disk)
+    assert log.flushed_offset == 4
+    flip_last_batch(sim_disk, log, 2)
+    assert_lost(open_log(sim_disk), 2, 4)

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from tidelog.log.disk import DiskFull
-from tidelog.log.marks import Mark, MarkFile
+from tidelog.log.marks import Mark, MarkFile, Note
+from tidelog.model.ids import Offset
 from tidelog.sim.disk import SimDisk
 
 
@@ -53,21 +54,53 @@ def test_both_slots_are_never_at_risk_at_once(sim_disk: SimDisk) -> None:
         file.write(mark_at(1))
 
 
-def test_a_full_disk_leaves_the_mark_before(sim_disk: SimDisk) -> None:
+def test_a_disk_that_became_full_has_room_for_marks_and_note(sim_disk: SimDisk) -> None:
     file = a_file(sim_disk)
+    file.create()
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
     for sequence in range(2):
         file.write(mark_at(sequence))
         file.settle()
-    sim_disk.delete("log/flushed")
+    file.write_note(Note(1, Offset(17)))
+    again = MarkFile(sim_disk, "log")
+    assert again.load() == mark_at(1)
+    assert again.note == Note(1, Offset(17))
+
+
+def test_a_file_without_room_for_all_is_made_again_when_there_is(sim_disk: SimDisk) -> None:
+    file = a_file(sim_disk)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes() + 1_000
+    with pytest.raises(DiskFull):
+        file.create()
+    again = MarkFile(sim_disk, "log")
+    assert again.load() is None
+    assert not again.is_damaged
+    sim_disk.faults.heal()
+    again.create()
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    again.settle()
+    again.write(mark_at(1))
+    assert MarkFile(sim_disk, "log").load() == mark_at(1)
+
+
+def test_a_short_file_of_an_earlier_release_leaves_the_mark_before_on_a_full_disk(
+    sim_disk: SimDisk,
+) -> None:
     file = a_file(sim_disk)
     file.write(mark_at(0))
     file.settle()
+    cut = sim_disk.open("log/flushed")
+    cut.truncate(100)
     sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
     with pytest.raises(DiskFull):
         file.write(mark_at(1))
+    assert MarkFile(sim_disk, "log").load() == mark_at(0)
+    file.write(mark_at(2))
+    assert MarkFile(sim_disk, "log").load() == mark_at(2)
+    file.settle()
     sim_disk.faults.heal()
-    file.write(mark_at(1))
-    assert MarkFile(sim_disk, "log").load() == mark_at(1)
+    file.write(mark_at(3))
+    assert MarkFile(sim_disk, "log").load() == mark_at(3)
 
 
 def test_a_flipped_bit_is_noticed_and_the_other_slot_serves(sim_disk: SimDisk) -> None:
@@ -76,7 +109,9 @@ def test_a_flipped_bit_is_noticed_and_the_other_slot_serves(sim_disk: SimDisk) -
         file.write(mark_at(sequence))
         file.settle()
     image = sim_disk.files()["log/flushed"]
-    for position in range(4096, len(image.cached)):
+    end = len(bytes(image.cached).rstrip(b"\0"))
+    assert end > 4096 + 60
+    for position in range(4096, end):
         image.cached[position] ^= 4
         assert MarkFile(sim_disk, "log").load() == mark_at(0)
         image.cached[position] ^= 4

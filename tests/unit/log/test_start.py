@@ -17,6 +17,7 @@ from tests.unit.log.logs import (
     open_log,
     read,
     settings,
+    without_room_for_marks,
 )
 
 from tidelog.log.disk import FileSpan
@@ -209,10 +210,22 @@ def test_the_largest_timestamp_is_looked_for_above_the_start_only(sim_disk: SimD
     assert found[:2] == (3, 30)
 
 
-def test_a_full_disk_puts_the_start_off(sim_disk: SimDisk) -> None:
+def test_a_full_disk_does_not_keep_the_start_from_moving(sim_disk: SimDisk) -> None:
+    """Else nothing could be deleted to make room."""
     log = open_log(sim_disk, config=CONFIG)
     fill(log, 10)
     flush(log)
+    sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
+    log.advance_start(Offset(7))
+    settle(log)
+    assert log.log_start_offset == 7
+
+
+def test_a_full_disk_puts_the_start_off_where_the_marks_lack_room(sim_disk: SimDisk) -> None:
+    log = open_log(sim_disk, config=CONFIG)
+    fill(log, 10)
+    flush(log)
+    without_room_for_marks(sim_disk)
     sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
     log.advance_start(Offset(7))
     for _ in range(5):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.unit.log.logs import a_batch, append, everything, fill, flush, open_log, settings
+from tests.unit.log.logs import (
+    a_batch,
+    append,
+    everything,
+    fill,
+    flush,
+    open_log,
+    settings,
+    without_room_for_marks,
+)
 
 from tidelog.log.disk import DiskFull
 from tidelog.log.marks import Mark
@@ -108,6 +117,7 @@ def test_a_truncation_tried_again_after_a_full_disk_leaves_no_mark_above_the_log
     log = open_log(sim_disk)
     fill(log, 10)
     flush(log)
+    without_room_for_marks(sim_disk)
     sim_disk.faults.capacity_bytes = sim_disk.used_bytes()
     for _ in range(2):
         with pytest.raises(DiskFull):

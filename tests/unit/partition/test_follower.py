@@ -5,7 +5,15 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.unit.log.logs import a_batch, append, everything, flush, open_log, read
+from tests.unit.log.logs import (
+    a_batch,
+    append,
+    everything,
+    flush,
+    open_log,
+    read,
+    without_room_for_marks,
+)
 from tests.unit.partition.replicas import a_follower, a_log, a_state, an_answer, hear
 
 from tidelog.log.disk import FileSpan
@@ -146,6 +154,7 @@ def test_without_room_to_cut_durably_it_cuts_nothing_and_does_when_there_is_room
     for epoch in (0, 1, 1, 2):
         append(log, a_batch(), epoch=epoch)
     flush(log)
+    without_room_for_marks(disk)
     follower = a_follower(log)
     disk.faults.capacity_bytes = disk.used_bytes()
     hear(follower, an_answer(diverging=(1, 2)))
