@@ -59,6 +59,20 @@ class ReplicationStage:
             self.cluster._finish_flush(self.node(word))
             self.cluster._finish_flush(self.node(word))
 
+    def do_delete(self, words: list[str]) -> None:
+        """`delete 1 3`: node 1, which leads, is asked to delete what lies below 3."""
+        leader = self.node(words[0]).leader
+        assert leader is not None
+        leader.log.advance_start(Offset(int(words[1])))
+
+    def do_tidy(self, words: list[str]) -> None:
+        """`tidy 1`: node 1 lets go of the segments in which there is nothing any more."""
+        for word in words:
+            replica = self.node(word).replica
+            assert replica is not None
+            now_ms = int(self.cluster.now_ms)
+            replica.log.apply_retention(now_ms, limit_offset=replica.high_watermark)
+
     def do_fetch(self, words: list[str]) -> None:
         """`fetch 2`: node 2's fetch arrives, and its answer."""
         for word in words:

@@ -35,6 +35,13 @@ def find_divergence(log: Log, *, epoch: LeaderEpoch, offset: Offset) -> EpochEnd
     return EpochEnd(found, end_offset)
 
 
+def is_forgotten(log: Log, *, epoch: LeaderEpoch, offset: Offset) -> bool:
+    """Whether a log whose last record, before `offset`, is of `epoch` lies wholly below our start,
+    where we no longer know which epoch wrote what: nothing here tells whether it is the same."""
+    is_before_start = epoch != NO_EPOCH and offset == log.log_start_offset
+    return is_before_start and log.epochs.epoch_of(offset - 1) == NO_EPOCH
+
+
 def is_uncertain(log: Log, *, epoch: LeaderEpoch, diverging: EpochEnd) -> bool:
     """Whether damage in `log` may have made `diverging`, our answer for `epoch`, a wrong one.
 

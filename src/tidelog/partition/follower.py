@@ -10,7 +10,8 @@ The rules, each against a loss somebody has had:
 - Batches are appended as they come, with their offsets and epochs, and only at the end of the log.
 - The leader's watermark and log start are taken over; the watermark is never told to readers beyond
   what is durable here.
-- A log that ends before the leader's begins starts anew there. Nothing else makes it start anew.
+- A log that ends before the leader's begins starts anew there; so does one that ends just where
+  the leader's begins, if the leader says so. Nothing else makes it start anew.
 - A log with **damage** fetches from where the damage is. The leader sees a member with less than is
   committed and has it taken out of the in-sync set; only then is the damaged rest cut and fetched
   again, so that at no time somebody who lacks committed records may be elected.
@@ -283,12 +284,12 @@ class Follower:
             self.has_written = True
 
     def _starts_over(self, data: PartitionData) -> bool:
-        """The leader begins after our end: what we have is gone with it. An empty log has nothing
-        to lose wherever it stands."""
+        """The leader begins at our end or after it: what we have is gone with it. An empty log has
+        nothing to lose wherever it stands."""
         start = Offset(data.log_start_offset)
-        is_behind = start > self.position
         is_empty = self.log.log_start_offset == self.log.log_end_offset
-        if start < 0 or not (is_behind or (is_empty and start != self.position)):
+        is_gone = start != self.position if is_empty else start >= self.position
+        if start < 0 or not is_gone:
             return False
         self.reports.append(
             f"{self.name}: the log ends at {self.log.log_end_offset} and node {self.source}'s "

@@ -38,7 +38,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
-from tidelog.partition.divergence import EpochEnd, find_divergence, is_uncertain
+from tidelog.partition.divergence import EpochEnd, find_divergence, is_forgotten, is_uncertain
 from tidelog.partition.isr import Isr, Member, ProposeIsr
 from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
 from tidelog.partition.progress import Progress
@@ -391,7 +391,23 @@ class Leader:
                 return self._unless_uncertain(fetch.last_fetched_epoch, diverging)
         if not self.log.log_start_offset <= fetch.fetch_offset <= self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
+        if is_forgotten(self.log, epoch=fetch.last_fetched_epoch, offset=fetch.fetch_offset):
+            return self._unless_counted_on(fetch)
         return None
+
+    def _unless_counted_on(self, fetch: FollowerFetch) -> ErrorCode | None:
+        """All that it has was deleted here, and with it the epochs that could tell whether it is
+        the same. A replica that may be elected has only what was committed below our start. Any
+        other starts over there: the next leader's log may begin earlier, and would take it in sync
+        with whatever it kept. While its registration is news to us it may be either."""
+        if not self._is_counted_on(fetch.node_id):
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        is_known = self._membership.may_be_in_sync(fetch.node_id, fetch.broker_epoch)
+        return None if is_known else ErrorCode.BROKER_ID_NOT_REGISTERED
+
+    def _is_counted_on(self, node_id: NodeId) -> bool:
+        """It may be elected."""
+        return node_id in self.isr.maximal or node_id in self.isr.eligible
 
     def _unless_uncertain(self, epoch: LeaderEpoch, diverging: EpochEnd) -> EpochEnd | ErrorCode:
         """Nobody is told to cut by an epoch that may have begun where our log can't be read."""
@@ -421,8 +437,7 @@ class Leader:
         to be damaged since: it gets nothing to mend its log with before it counts no more, so that
         it does not cut away the rest while it does. Its own image may be older than ours."""
         known = self.progress.get(node_id)
-        is_counted_on = node_id in self.isr.maximal or node_id in self.isr.eligible
-        if known is None or not is_counted_on:
+        if known is None or not self._is_counted_on(node_id):
             return False
         return fetch_offset < min(known.most_fetched, self.high_watermark)
 

@@ -182,6 +182,16 @@ def test_it_starts_over_only_behind_its_leaders_start() -> None:
     assert asks(follower) == (30, -1, 5)
 
 
+def test_it_starts_over_just_where_its_leader_begins_if_it_is_told_so() -> None:
+    follower = a_follower(epochs(0, 1))
+    refusal = ErrorCode.OFFSET_OUT_OF_RANGE
+    hear(follower, an_answer(error=refusal, log_start_offset=2, high_watermark=-1))
+    assert asks(follower) == (2, -1, 5)
+    assert (follower.log.log_start_offset, everything(follower.log)) == (2, [])
+    hear(follower, an_answer(error=refusal, log_start_offset=2, high_watermark=-1))
+    assert follower.trouble is refusal
+
+
 def test_a_fenced_epoch_makes_it_wait() -> None:
     follower = a_follower(epochs(0))
     for error, ready_ms in (

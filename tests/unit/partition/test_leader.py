@@ -18,6 +18,7 @@ from tests.unit.partition.replicas import (
 )
 
 from tidelog.log.disk import FileSpan
+from tidelog.log.log import Log
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.partition.divergence import EpochEnd
@@ -28,6 +29,16 @@ ALONE = a_state(isr=(1,), replicas=(1,))
 
 def read(leader: Leader, offset: int) -> FileSpan | ErrorCode | None:
     return leader.read(Offset(offset), max_bytes=1 << 20, at_least_one=True)
+
+
+def emptied(log: Log) -> Log:
+    """All of it was deleted, and the node has tidied up."""
+    log.advance_start(log.log_end_offset)
+    log.apply_retention(0)
+    for _ in range(3):
+        flush(log)
+    assert not log.epochs.entries()
+    return log
 
 
 class TestTheWatermark:
@@ -270,6 +281,33 @@ class TestAFollowersFetch:
     def test_beyond_an_empty_leader_there_is_nothing(self) -> None:
         leader = a_leader(a_log())
         assert leader.check_fetch(a_fetch(3, last=2)) == EpochEnd(LeaderEpoch(2), Offset(0))
+
+    def test_who_ends_where_the_log_begins_starts_over_unless_it_may_be_elected(self) -> None:
+        """The epochs of what was deleted are forgotten: it may have had other records there."""
+        leader = a_leader(emptied(a_log(4)), a_state(isr=(1, 2)))
+        assert leader.check_fetch(a_fetch(4, node=THIRD, last=0)) is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert leader.check_fetch(a_fetch(4, node=THIRD, last=-1)) is None
+        assert leader.check_fetch(a_fetch(4, node=OTHER, last=0)) is None
+        produce(leader)
+        assert leader.check_fetch(a_fetch(4, node=THIRD, last=0)) is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert leader.check_fetch(a_fetch(5, node=THIRD, last=5)) is None
+        leader.follow(a_state(isr=(1, 2), elr=(3,), partition_epoch=1), 2)
+        assert leader.check_fetch(a_fetch(4, node=THIRD, last=0)) is None
+
+    def test_who_ends_where_the_log_begins_is_waited_for_if_its_registration_is_news(self) -> None:
+        """It may be out of the in-sync set by now, and we the last to hear of it."""
+        leader = a_leader(emptied(a_log(4)))
+        said = a_fetch(4, last=0, broker_epoch=99)
+        assert leader.check_fetch(said) is ErrorCode.BROKER_ID_NOT_REGISTERED
+
+    def test_where_the_log_begins_within_a_segment_the_epochs_tell(self) -> None:
+        log = a_log(4)
+        log.advance_start(Offset(3))
+        for _ in range(2):
+            flush(log)
+        leader = a_leader(log, a_state(isr=(1, 2)))
+        assert log.log_start_offset == 3
+        assert leader.check_fetch(a_fetch(3, node=THIRD, last=0)) is None
 
     def test_it_gets_what_is_not_committed_and_learns_what_is(self) -> None:
         leader = a_leader()
