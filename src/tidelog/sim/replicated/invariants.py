@@ -15,17 +15,16 @@ from tidelog.broker.offsets_log import OFFSETS_TOPIC
 from tidelog.broker.quorum_journal import QuorumJournal
 from tidelog.log.log import Log
 from tidelog.metadata.image import Image, PartitionState
-from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionKey
 from tidelog.partition.leader import Leader
 from tidelog.partition.replica import Replica
 from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import Host
+from tidelog.sim.replicated.convergence import bytes_of, find_difference
 from tidelog.sim.replicated.image_watch import ImageWatch
 from tidelog.sim.replicated.matching import NO_RECORDS, Matching
 from tidelog.sim.replicated.quorum_watch import QuorumWatch
-from tidelog.wire.batch import iter_batches
 
 _OFFSETS_FACTOR = 3
 """The default of `offsets.topic.replication.factor`; no cluster here has fewer nodes."""
@@ -246,25 +245,18 @@ class Invariants:
     def meet_damage(self) -> None:
         """Read everything everywhere: what nobody has read yet may be damaged, and nobody know."""
         for replica, node_id in self._replicas():
-            _bytes_of(replica.log)
+            bytes_of(replica.log)
             self._cluster.hosts[node_id].reports += replica.take_reports()
 
     def check_convergence(self) -> list[Finding]:
-        """I18: all replicas of a partition hold the same bytes (I5 at rest), but for logs that
-        each of them cleans in its own time."""
-        contents: dict[PartitionKey, dict[bytes, NodeId]] = {}
-        compacted = {one.key for one, _ in self._replicas() if one.log.cleaned_offset > 0}
+        """I18: all replicas of a partition hold the same, but for topics of which each node forgets
+        something in its own time."""
+        logs: dict[PartitionKey, dict[NodeId, Log]] = {}
         for replica, node_id in self._replicas():
-            if replica.name.topic in self._cluster.world.cleaned or replica.key in compacted:
-                continue
-            data = _bytes_of(replica.log)
-            assert data is not None, f"{replica.name} at {node_id} can't be read"
-            contents.setdefault(replica.key, {})[data] = node_id
-        return [
-            Finding("I18", f"{key} is not the same on all of its nodes: {sorted(found.values())}")
-            for key, found in contents.items()
-            if len(found) > 1
-        ]
+            if replica.name.topic not in self._cluster.world.cleaned:
+                logs.setdefault(replica.key, {})[node_id] = replica.log
+        differences = {key: find_difference(held) for key, held in logs.items()}
+        return [Finding("I18", f"{key} is {text}") for key, text in differences.items() if text]
 
     def _replicas(self) -> Iterator[tuple[Replica, NodeId]]:
         for node_id, host in self._cluster.hosts.items():
@@ -279,22 +271,3 @@ class Invariants:
         held: Node = host.life.node
         found = held.state.replicas.by_key.get(replica.key)
         return found if found is not None and found.leader is not None else None
-
-
-def _bytes_of(log: Log) -> bytes | None:
-    """None if some of them can't be read."""
-    parts: list[bytes] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        end = log.log_end_offset
-        span = log.read(
-            offset, max_bytes=1 << 20, limit_offset=end, at_least_one=True, skips_empty=False
-        )
-        assert span is not None
-        if isinstance(span, ErrorCode):
-            return None
-        data = span.read()
-        parts.append(data)
-        for header, _ in iter_batches(memoryview(data)):
-            offset = Offset(header.next_offset)
-    return b"".join(parts)
