@@ -409,6 +409,7 @@ class Log:
     def _cut_to(self, offset: int) -> None:
         if self.cleaning is not None:
             self.cleaning.abort()
+        offset = max(offset, self._bases[0])  # a pass that ends may let go of the first segments
         number = bisect_right(self._bases, offset) - 1
         segment = self._segments[number]
         segment.indexes.load_timestamps()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.unit.log.cleaning import BUFFER_BYTES, NOW_MS, close_segment, compacted, keyed, settle
 from tests.unit.log.logs import (
     a_batch,
     append,
@@ -16,6 +17,7 @@ from tests.unit.log.logs import (
     without_room_for_marks,
 )
 
+from tidelog.log.cleaner import Cleaning
 from tidelog.log.disk import DiskFull
 from tidelog.log.marks import Mark
 from tidelog.model.errors import ErrorCode
@@ -233,3 +235,30 @@ def test_bytes_between_two_segments_that_nobody_wrote_are_no_loss(sim_disk: SimD
     assert len(everything(log)) == 40
     assert log.damage, "the noise was not met"
     assert log.first_damaged_offset() is None
+
+
+@pytest.mark.parametrize("offset", [30, 40])
+def test_a_log_begins_anew_while_segments_below_its_start_are_compacted(
+    sim_disk: SimDisk, offset: int
+) -> None:
+    """To end the pass is to let go of those segments, among them the one it was to be cut in."""
+    log = open_log(sim_disk, config=compacted())
+    for number in range(30):
+        append(log, keyed([(b"key", b"value %d" % number * 5)]))
+    close_segment(log)
+    append(log, keyed([(b"key", b"new")]))
+    cleaning = Cleaning(log, limit_offset=log.log_end_offset, buffer_bytes=BUFFER_BYTES)
+    while not cleaning.is_swapping:
+        assert not cleaning.step(NOW_MS, 1 << 20)
+        flush(log)
+    log.advance_start(Offset(30))
+    for _ in range(3):
+        flush(log)
+    assert (log.log_start_offset, log._bases[0]) == (30, 0)
+    log.start_at(Offset(offset))
+    append(log, keyed([(b"key", b"newer")]))
+    settle(log)
+    log.validate()
+    sim_disk.lose_power()
+    log = open_log(sim_disk, config=compacted())
+    assert (log.log_start_offset, everything(log)) == (offset, [(offset, b"newer")])
