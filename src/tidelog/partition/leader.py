@@ -392,18 +392,22 @@ class Leader:
         if not self.log.log_start_offset <= fetch.fetch_offset <= self.log.log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if is_forgotten(self.log, epoch=fetch.last_fetched_epoch, offset=fetch.fetch_offset):
-            return self._unless_counted_on(fetch)
+            return self._unless_it_is_ours(fetch)
         return None
 
-    def _unless_counted_on(self, fetch: FollowerFetch) -> ErrorCode | None:
+    def _unless_it_is_ours(self, fetch: FollowerFetch) -> ErrorCode | None:
         """All that it has was deleted here, and with it the epochs that could tell whether it is
-        the same. A replica that may be elected has only what was committed below our start. Any
-        other starts over there: the next leader's log may begin earlier, and would take it in sync
-        with whatever it kept. While its registration is news to us it may be either."""
+        the same. It is, if it has fetched from us before, or may be elected: that one has only what
+        was committed below our start. Any other starts over there: the next leader's log may begin
+        earlier, and would take it in sync with whatever it kept. While its registration is news to
+        us it may be either."""
+        known = self.progress[fetch.node_id]
+        if known.fetch_offset != NO_OFFSET and known.broker_epoch == fetch.broker_epoch:
+            return None
         if not self._is_counted_on(fetch.node_id):
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        is_known = self._membership.may_be_in_sync(fetch.node_id, fetch.broker_epoch)
-        return None if is_known else ErrorCode.BROKER_ID_NOT_REGISTERED
+        is_registered = self._membership.may_be_in_sync(fetch.node_id, fetch.broker_epoch)
+        return None if is_registered else ErrorCode.BROKER_ID_NOT_REGISTERED
 
     def _is_counted_on(self, node_id: NodeId) -> bool:
         """It may be elected."""

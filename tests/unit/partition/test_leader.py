@@ -300,6 +300,15 @@ class TestAFollowersFetch:
         said = a_fetch(4, last=0, broker_epoch=99)
         assert leader.check_fetch(said) is ErrorCode.BROKER_ID_NOT_REGISTERED
 
+    def test_who_has_fetched_before_keeps_what_is_deleted_from_the_log_meanwhile(self) -> None:
+        log = a_log(4)
+        leader = a_leader(log, a_state(isr=(1, 2)))
+        fetch(leader, 3, node=THIRD)
+        emptied(log)
+        assert leader.check_fetch(a_fetch(4, node=THIRD, last=0)) is None
+        restarted = a_fetch(4, node=THIRD, last=0, broker_epoch=99)
+        assert leader.check_fetch(restarted) is ErrorCode.OFFSET_OUT_OF_RANGE
+
     def test_where_the_log_begins_within_a_segment_the_epochs_tell(self) -> None:
         log = a_log(4)
         log.advance_start(Offset(3))
