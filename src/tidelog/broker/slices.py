@@ -15,9 +15,9 @@ from tidelog.broker.effects import Effect
 from tidelog.broker.state import BrokerState
 from tidelog.model.clock import Now
 
-LOGS_PER_SLICE = 2
+LOGS_PER_SLICE = 1
 """Logs to open in one slice: each takes a fifth of a millisecond, or three on a busy disk; after a
-crash some syncs."""
+crash a few syncs, and more where many segments lie above its flushed mark."""
 
 DIRECTORIES_PER_SLICE = 1
 """Directories to delete in one slice: each takes up to some milliseconds."""

@@ -20,6 +20,11 @@ MAX_EVENT_MS = 80.0
 """For each event of a turn. Most take a hundredth; a request may have 16 logs opened that the disk
 had refused before, with some syncs each."""
 
+MAX_OPENING_MS = 160.0
+"""The same for a node that opens its logs after it has caught up with its cluster. The recovery of
+one log is one step, with two or three syncs for each segment above the flushed mark; and simulated
+segments are tiny."""
+
 HELD_BACK_FROM_MS = 0.25
 """So much must have come together before a node is held back: a schedule of tiny pauses would cost
 the simulator more than they tell."""

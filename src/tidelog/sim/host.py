@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import Literal
 
@@ -45,7 +46,7 @@ from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
 from tidelog.sim.disk import FlushTicket, SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.sim.effort import HELD_BACK_FROM_MS, MAX_EVENT_MS
+from tidelog.sim.effort import HELD_BACK_FROM_MS, MAX_EVENT_MS, MAX_OPENING_MS
 from tidelog.sim.network import Connection, Network
 from tidelog.sim.peer_links import Find, PeerLinks
 from tidelog.sim.schedule import Timer
@@ -314,7 +315,7 @@ class Host:
         now = self.clock.now(self._schedule.now_ms)
         self.steps += 1
         spent_before_ms = self.disk.effort.spent_ms
-        may_take_long = _may_take_long(events)
+        limit_ms = _limit_ms(life, events)
         try:
             for event in events:
                 self._trace.event(event)
@@ -333,7 +334,7 @@ class Host:
         self._carry_out(life, effects)
         if self.life is life:
             spent_ms = self.disk.effort.spent_ms - spent_before_ms
-            assert spent_ms <= MAX_EVENT_MS * len(events) or may_take_long, (
+            assert spent_ms <= limit_ms, (
                 f"a turn of {len(events)} events takes {spent_ms:.0f} ms, in which nobody else is "
                 f"served: {events!r:.100}"
             )
@@ -443,9 +444,13 @@ class Host:
             self.deliver(FlushDone(number))
 
 
-def _may_take_long(events: list[Event]) -> bool:
-    """A node that stops serves nobody any more."""
-    return any(isinstance(event, StopRequested) for event in events)
+def _limit_ms(life: Life, events: list[Event]) -> float:
+    """What the turn may take. A node that stops serves nobody any more."""
+    if any(isinstance(event, StopRequested) for event in events):
+        return inf
+    replicas = life.node.state.replicas
+    is_opening = replicas.has_deferred and not replicas.membership.may_lead
+    return len(events) * (MAX_OPENING_MS if is_opening else MAX_EVENT_MS)
 
 
 def _overwrite(event: Event) -> None:
