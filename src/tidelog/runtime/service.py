@@ -312,10 +312,7 @@ class Service:
         self._loop.call_later(_LOOK_AFTER_S, self._look_after_connections)
 
     def _flush_done_in_thread(self, event: FlushDone) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._on_flush_done, event)
-        except RuntimeError:  # the loop has ended: nobody waits for the flush
-            pass
+        self._turns.tell(partial(self._on_flush_done, event))
 
     def _on_flush_done(self, event: FlushDone) -> None:
         self._is_flushing = False

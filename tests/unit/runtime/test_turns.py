@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
+from threading import Thread
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import Effect
@@ -82,6 +83,38 @@ def test_what_is_queued_has_the_next_turn_behind_the_sockets() -> None:
 
     noted = asyncio.run(scene())
     assert noted == ["begin", "a", "queued", "end", "begin", "again", "end"]
+
+
+def test_what_threads_tell_shares_a_turn_with_the_sockets() -> None:
+    async def scene() -> list[str]:
+        on = Stage()
+        for name in ("one", "two"):
+            thread = Thread(target=on.turns.tell, args=(partial(on.noted.append, name),))
+            thread.start()
+            thread.join()
+        on.readable("a")
+        await on.until(5)
+        return on.noted
+
+    noted = asyncio.run(scene())
+    assert noted[0] == "begin"
+    assert sorted(noted[1:4]) == ["a", "one", "two"]
+    assert noted[4:] == ["end"]
+
+
+def test_each_word_of_a_thread_is_heard_once() -> None:
+    async def scene() -> list[str]:
+        on = Stage()
+        on.turns.tell(partial(on.noted.append, "one"))
+        async with asyncio.timeout(_WAIT_S):
+            while "end" not in on.noted:
+                await asyncio.sleep(0)
+        on.turns.tell(partial(on.noted.append, "two"))
+        await on.until(6)
+        await asyncio.sleep(0)
+        return on.noted
+
+    assert asyncio.run(scene()) == ["begin", "one", "end", "begin", "two", "end"]
 
 
 def test_a_socket_that_another_of_its_turn_has_given_up_is_not_heard() -> None:
