@@ -31,8 +31,12 @@ def _feed(buffer: FrameBuffer, stream: memoryview, chunk: int) -> tuple[list[byt
     assert len(room) > 0
     size = min(len(room), chunk, len(stream))
     room[:size] = stream[:size]
-    buffer.received(size)
     frames = []
+    only = buffer.received_one(size)
+    if only is None:
+        buffer.received(size)
+    else:
+        frames.append(bytes(only))
     while (frame := buffer.next_frame()) is not None:
         frames.append(bytes(frame))
     return frames, stream[size:]

@@ -195,7 +195,7 @@ class ClusterMember:
 
     def expect(self, deadline_ms: float | None) -> None:
         """The end of a turn: the next is wanted then at the latest."""
-        self._lateness.expect(deadline_ms)
+        self._lateness.expected_ms = deadline_ms
 
     def tick(self, now: Now) -> None:
         """Whatever is due."""

@@ -95,7 +95,7 @@ class Coordinators:
         self._gatherings: dict[int, Gathering] = {}
         """Those whose questions are put one by one, by the number of their row."""
         self._next_ticket = 0
-        self._completed: list[Gathering] = []
+        self.completed: list[Gathering] = []
         self._consumed: dict[TopicPartition, ConsumedOffset] = {}
         self.partitions = 0
         self.deadline_ms: float | None = None
@@ -286,9 +286,7 @@ class Coordinators:
 
     def take_completed(self) -> list[tuple[int, Any]]:
         """Rows whose last reply is there, with their responses."""
-        if not self._completed:
-            return []
-        completed, self._completed = self._completed, []
+        completed, self.completed = self.completed, []
         return [(g.number, g.response()) for g in completed if g.number is not None]
 
     def consumed_offset(self, partition: TopicPartition) -> Offset | None:
@@ -376,7 +374,7 @@ class Coordinators:
     def _receive(self, gathering: Gathering, index: int, reply: Any) -> None:
         if gathering.put(index, reply) and gathering.number is not None:
             self._gatherings.pop(gathering.number, None)
-            self._completed.append(gathering)
+            self.completed.append(gathering)
 
     # --- time ---------------------------------------------------------------------------------
 

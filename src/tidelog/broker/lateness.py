@@ -15,22 +15,19 @@ REPORT_INTERVAL_MS = 60_000.0
 
 
 class Lateness:
-    """`begin` at each step, `expect` after it."""
+    """`begin` at each step, and `expected_ms` set after it."""
 
     def __init__(self) -> None:
         self._stepped_ms: float | None = None
-        self._expected_ms: float | None = None
+        self.expected_ms: float | None = None
+        """The next step is wanted then at the latest."""
         self._reported_ms: float | None = None
         self.reports: list[str] = []
-
-    def expect(self, deadline_ms: float | None) -> None:
-        """The next step is wanted then at the latest."""
-        self._expected_ms = deadline_ms
 
     def begin(self, now_ms: float) -> float:
         """A step begins. By how many milliseconds it is late; 0 if it is not."""
         stepped_ms, self._stepped_ms = self._stepped_ms, now_ms
-        expected_ms, self._expected_ms = self._expected_ms, None
+        expected_ms, self.expected_ms = self.expected_ms, None
         if stepped_ms is None or expected_ms is None:
             return 0.0
         late_ms = now_ms - max(stepped_ms, expected_ms)

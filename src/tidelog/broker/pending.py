@@ -41,7 +41,7 @@ class Wait(ABC):
 class Row:
     """One waiting request."""
 
-    __slots__ = ("among", "deadline_ms", "number", "partitions", "slot", "wait")
+    __slots__ = ("among", "deadline_ms", "is_waiting", "number", "partitions", "slot", "wait")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Row:
         self.partitions = partitions
         self.among: dict[int, Row] | None = None
         """Others' list that it is in while it waits."""
+        self.is_waiting = True
 
 
 class Pending:
@@ -72,6 +73,9 @@ class Pending:
         self._on_image: dict[int, Row] = {}
         self._deadlines: list[tuple[float, int]] = []
         self._next_number = 0
+        self.deadline_ms: float | None = None
+        """The earliest, kept because it is asked for after every turn. It may be that of a row that
+        is answered already, and so too early, never too late."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -149,15 +153,20 @@ class Pending:
 
     def expired(self, now_ms: float) -> list[Row]:
         rows: list[Row] = []
-        while self._deadlines and self._deadlines[0][0] <= now_ms:
-            row = self._rows.get(heappop(self._deadlines)[1])
+        if self.deadline_ms is None or now_ms < self.deadline_ms:
+            return rows
+        deadlines = self._deadlines
+        while deadlines and (deadlines[0][0] <= now_ms or deadlines[0][1] not in self._rows):
+            row = self._rows.get(heappop(deadlines)[1])
             if row is not None:
                 rows.append(row)
+        self.deadline_ms = deadlines[0][0] if deadlines else None
         return rows
 
     def remove(self, row: Row) -> None:
         if self._rows.pop(row.number, None) is None:
             return
+        row.is_waiting = False
         del self._by_slot[row.slot]
         self._on_image.pop(row.number, None)
         if row.among is not None:
@@ -179,16 +188,8 @@ class Pending:
             self.remove(row)
             row.wait.abandoned(row.number)
 
-    def __contains__(self, row: Row) -> bool:
-        return row.number in self._rows
-
     def rows(self) -> list[Row]:
         return list(self._rows.values())
-
-    def next_deadline(self) -> float | None:
-        while self._deadlines and self._deadlines[0][1] not in self._rows:
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
 
     def describe(self) -> list[str]:
         return [
@@ -206,4 +207,6 @@ class Pending:
         self._by_slot[slot] = row
         if deadline_ms != inf:
             heappush(self._deadlines, (deadline_ms, number))
+            if self.deadline_ms is None or deadline_ms < self.deadline_ms:
+                self.deadline_ms = deadline_ms
         return row

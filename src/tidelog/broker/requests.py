@@ -102,6 +102,8 @@ class Requests:
         """All that was handled in this turn is local. The node says so at its beginning."""
         self._waiting: deque[tuple[float, Connection]] = deque()
         """For the node to serve clients; until when."""
+        self.deadline_ms: float | None = None
+        """When the first of them has waited for long enough."""
 
     def received(self, now: Now, event: FrameReceived, effects: list[Effect]) -> None:
         connection = self._connections.by_id.get(event.connection)
@@ -134,17 +136,15 @@ class Requests:
         """The node has caught up: clients are served from now on."""
         self._is_open = True
         waiting, self._waiting = self._waiting, deque()
+        self.deadline_ms = None
         self._connections.released += [each for _, each in waiting if not each.is_closing]
-
-    @property
-    def deadline_ms(self) -> float | None:
-        return self._waiting[0][0] if self._waiting else None
 
     def tick(self, now: Now, effects: list[Effect]) -> None:
         """Send those away who have waited long enough for the node to catch up."""
         while self._waiting and self._waiting[0][0] <= now.monotonic_ms:
             _, connection = self._waiting.popleft()
             self._connections.close(connection, _NOT_OPEN, effects)
+        self.deadline_ms = self._waiting[0][0] if self._waiting else None
 
     def release(self, now: Now, effects: list[Effect]) -> None:
         """Handle what was held and need not be any longer."""
@@ -156,7 +156,7 @@ class Requests:
                 if connection.unfinished_writes and _must_wait(connection, slot.header.api_key):
                     break
                 if not self._serves(slot, request):
-                    self._waiting.append((now.monotonic_ms + OPENING_PATIENCE_MS, connection))
+                    self._await_opening(now, connection)
                     break
                 held.popleft()
                 self._handle(now, slot, request, effects, self._routes[slot.header[:2]])
@@ -184,8 +184,12 @@ class Requests:
             self._connections.close(connection, _NOT_OPEN, effects)
             return
         if not connection.held:
-            self._waiting.append((now.monotonic_ms + OPENING_PATIENCE_MS, connection))
+            self._await_opening(now, connection)
         self._connections.hold(slot, request, effects)
+
+    def _await_opening(self, now: Now, connection: Connection) -> None:
+        self._waiting.append((now.monotonic_ms + OPENING_PATIENCE_MS, connection))
+        self.deadline_ms = self._waiting[0][0]
 
     def _find_route(self, header: RequestHeader) -> Route:
         api_key = header.api_key

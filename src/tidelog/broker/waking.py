@@ -31,22 +31,25 @@ class Waking:
             leaders, state.advanced = state.advanced, {}
             rows = state.sessions.moved(leaders) if state.sessions.watched else []
             for leader in leaders:
-                state.coordinators.advanced(leader)
+                if leader.is_internal:
+                    state.coordinators.advanced(leader)
                 rows += state.pending.waiting_for(leader.key)
             for row in dict.fromkeys(rows):
                 self.resume(row, now, effects)
-        for number, response in state.coordinators.take_completed():
-            self._complete(number, response, effects)
-        completed, state.completed = state.completed, []
-        for number, response in completed:
-            self._complete(number, response, effects)
+        if state.coordinators.completed:
+            for number, response in state.coordinators.take_completed():
+                self._complete(number, response, effects)
+        if state.completed:
+            completed, state.completed = state.completed, []
+            for number, response in completed:
+                self._complete(number, response, effects)
 
     def resume(
         self, row: Row, now: Now, effects: list[Effect], *, is_expired: bool = False
     ) -> None:
         """Ask the row for its response."""
         pending = self._state.pending
-        if row not in pending:
+        if not row.is_waiting:
             return
         response = row.wait.resume(now, is_expired=is_expired)
         if response is None:
@@ -60,7 +63,7 @@ class Waking:
 
     @property
     def deadline_ms(self) -> float | None:
-        return self._state.pending.next_deadline()
+        return self._state.pending.deadline_ms
 
     def tick(self, now: Now, effects: list[Effect]) -> None:
         """Rows whose time is up."""

@@ -117,7 +117,15 @@ class OpenFile:
             self.disk.end_use(self)
 
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
-        descriptor = self.disk.begin_use(self)
+        """HOT PATH: as with `begin_use` and `end_use`, where the file is open, as it most often
+        is."""
+        disk = self.disk
+        with disk.lock:
+            descriptor = self.descriptor
+            if descriptor != _CLOSED:
+                self.users += 1
+        if descriptor == _CLOSED:
+            descriptor = disk.begin_use(self)
         try:
             self.is_dirty = self.is_dirty or needs_sync
             written = os.pwritev(descriptor, parts, position)
@@ -126,7 +134,11 @@ class OpenFile:
         except OSError as error:
             raise _disk_error(error, "writing", self.name) from error
         finally:
-            self.disk.end_use(self)
+            with disk.lock:
+                if self.is_detached:
+                    disk.end_use(self)
+                else:
+                    self.users -= 1
 
     def truncate(self, size: int) -> None:
         descriptor = self.disk.begin_use(self)
@@ -216,7 +228,8 @@ class FileDisk:
     def __init__(self, root: str | os.PathLike[str], *, max_open_files: int | None = None) -> None:
         self.root = os.fspath(root)
         self.max_open_files = max_open_files or open_file_share()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """For everything about descriptors: several threads use files."""
         self._files: WeakValueDictionary[str, OpenFile] = WeakValueDictionary()
         self._open: dict[int, ref[OpenFile]] = {}
         try:
@@ -227,7 +240,7 @@ class FileDisk:
     # --- the protocol: log.disk.Disk ----------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
-        with self._lock:
+        with self.lock:
             file = self._files.get(path)
             if file is not None:
                 return file
@@ -265,7 +278,7 @@ class FileDisk:
             raise _disk_error(error, "creating", path) from error
 
     def rename(self, old: str, new: str) -> None:
-        with self._lock:
+        with self.lock:
             self._open_if_pinned(new)
             try:
                 os.rename(self.absolute(old), self.absolute(new))
@@ -278,7 +291,7 @@ class FileDisk:
                 self._files[new] = moved
 
     def delete(self, path: str) -> None:
-        with self._lock:
+        with self.lock:
             absolute = self.absolute(path)
             is_directory = os.path.isdir(absolute)
             found = self._files_below(path) if is_directory else [path]
@@ -318,7 +331,7 @@ class FileDisk:
 
     def begin_use(self, file: OpenFile) -> int:
         """The file's descriptor, safe from being closed until `end_use`."""
-        with self._lock:
+        with self.lock:
             if file.descriptor == _CLOSED:
                 if file.is_detached:
                     raise DiskError(f"using {file.name}: it was deleted or replaced, and is closed")
@@ -330,36 +343,36 @@ class FileDisk:
             return file.descriptor
 
     def end_use(self, file: OpenFile) -> None:
-        with self._lock:
+        with self.lock:
             file.users -= 1
             if file.is_detached:
                 self._close_if_deleted(file)
 
     def pin(self, file: OpenFile) -> None:
-        with self._lock:
+        with self.lock:
             file.pins += 1
 
     def unpin(self, file: OpenFile) -> None:
-        with self._lock:
+        with self.lock:
             file.pins -= 1
             self._close_if_deleted(file)
 
     def begin_sync(self, file: OpenFile) -> int | None:
         """As `begin_use`; None if the file was deleted or replaced: nobody will read it again."""
-        with self._lock:
+        with self.lock:
             is_deleted = file.is_detached and file.descriptor == _CLOSED
             return None if is_deleted else self.begin_use(file)
 
     def give_back(self, file: OpenFile) -> None:
         """Close the descriptor if the file can be opened again by its name."""
-        with self._lock:
+        with self.lock:
             if file.descriptor != _CLOSED and not file.users and not file.is_detached:
                 self._close_descriptor(file)
 
     def forget(self, file: OpenFile) -> None:
         """Nobody holds the file any more. Another thread may have closed it while this one waited
         for the lock."""
-        with self._lock:
+        with self.lock:
             if file.descriptor != _CLOSED:
                 self._close_descriptor(file)
 
@@ -371,7 +384,7 @@ class FileDisk:
             except OSError as error:
                 if error.errno not in _NO_DESCRIPTOR:
                     raise
-                with self._lock:
+                with self.lock:
                     if not self._close_one():
                         raise
 

@@ -74,6 +74,8 @@ _NEEDS_ASSERTIONS = (
     "is wrong itself, and stops before it damages data; start it without"
 )
 
+_new_tuple = tuple.__new__  # of a named tuple, without a call of its own
+
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -119,7 +121,7 @@ class Machine(Protocol):
 
 
 def system_clock() -> Now:
-    return Now(time.monotonic() * 1000, wall_clock_ms())
+    return _new_tuple(Now, (time.monotonic() * 1000, wall_clock_ms()))
 
 
 def node_on_files(config: NodeConfig, data_dir: Path) -> Machine:
@@ -170,7 +172,6 @@ class Service:
         self._config = self._node_config()
         self._node = make_node(self._config, options.data_dir)
         self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
-            SendResponse: self._send,
             CloseConnection: self._close,
             PauseReading: self._pause,
             ResumeReading: self._resume,
@@ -192,7 +193,7 @@ class Service:
         except (StartRefused, DiskError) as error:
             raise ServeError(str(error)) from None
         self._perform(effects)
-        self._arm_timer()
+        self._arm_timer(self._node.next_deadline())
         try:
             self.listener.start()
         except OSError as error:
@@ -260,11 +261,22 @@ class Service:
         now, self._turn_now = self._turn_now, None
         if now is None or self._is_broken:
             return
-        self._perform(self._node.settle(now))
-        self._arm_timer()
+        effects = self._node.settle(now)
+        if effects:
+            self._perform(effects)
+        deadline_ms = self._node.next_deadline()
+        if deadline_ms != self._timer_ms:
+            self._arm_timer(deadline_ms)
 
     def _on_frame(self, connection: ConnectionId, frame: memoryview) -> None:
-        self._step(FrameReceived(connection, frame))
+        """HOT PATH: as `_step`, within a turn."""
+        now = self._turn_now
+        if now is None:
+            self._step(FrameReceived(connection, frame))
+        elif not self._is_broken:
+            effects = self._node.receive(now, FrameReceived(connection, frame))
+            if effects:
+                self._perform(effects)
 
     def _on_connection(self, sock: socket.socket, peer: str) -> None:
         if len(self._connections) >= self._max_connections:
@@ -320,10 +332,7 @@ class Service:
         if self._is_stopping:
             self._step(StopRequested())
 
-    def _arm_timer(self) -> None:
-        deadline_ms = self._node.next_deadline()
-        if deadline_ms == self._timer_ms:
-            return
+    def _arm_timer(self, deadline_ms: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -341,12 +350,12 @@ class Service:
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            self._carry_out[type(effect)](effect)
-
-    def _send(self, effect: SendResponse) -> None:
-        connection = self._connections.get(effect.connection)
-        if connection is not None:
-            connection.send(effect.parts)
+            if type(effect) is SendResponse:
+                connection = self._connections.get(effect.connection)
+                if connection is not None:
+                    connection.send(effect.parts)
+            else:
+                self._carry_out[type(effect)](effect)
 
     def _close(self, effect: CloseConnection) -> None:
         connection = self._connections.get(effect.connection)

@@ -49,7 +49,7 @@ class FillableDisk(FileDisk):
 
     def close(self) -> None:
         """Give back every descriptor, as the end of a process does."""
-        with self._lock:
+        with self.lock:
             for reference in list(self._open.values()):
                 file = reference()
                 if file is not None:

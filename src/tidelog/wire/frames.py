@@ -72,7 +72,9 @@ class FrameBuffer:
         """Where to receive into; never empty. Ends the validity of frames handed out before."""
         start, end, expected = self._start, self._end, self._expected
         if start == end:
-            if end:
+            if self._capacity == INITIAL_BYTES:
+                self._start = self._end = 0
+            elif end:
                 self._begin_again()
             return self._buffer
         capacity = self._capacity
@@ -86,6 +88,19 @@ class FrameBuffer:
     def received(self, size: int) -> None:
         """`size` bytes have been put at the beginning of `writable()`."""
         self._end += size
+
+    def received_one(self, size: int) -> memoryview | None:
+        """The same, and the frame at once, if those bytes are one whole frame and all that is here:
+        as most requests come. None otherwise, and nothing is done."""
+        if self._end or size < _LENGTH_BYTES or self._capacity > _LARGE_FRAME_BYTES:
+            return None
+        (frame_bytes,) = _unpack_length(self._buffer, 0)
+        if frame_bytes + _LENGTH_BYTES != size or frame_bytes < self._min_frame_bytes:
+            return None
+        if frame_bytes > self._max_frame_bytes:
+            return None
+        self._start = self._end = size
+        return self._buffer[_LENGTH_BYTES:size]
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame, without its prefix; None until more is received.
@@ -156,8 +171,6 @@ class FrameBuffer:
         """Everything has been handed out: the whole buffer is free, and perhaps too large."""
         used, capacity = self._end, self._capacity
         self._start = self._end = 0
-        if capacity == INITIAL_BYTES:
-            return
         self._quiet_rounds = self._quiet_rounds + 1 if used * 4 <= capacity else 0
         if capacity > KEPT_BYTES or self._quiet_rounds >= _QUIET_ROUNDS:
             self._allocate(INITIAL_BYTES)

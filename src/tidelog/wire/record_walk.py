@@ -77,7 +77,10 @@ def walk_records(
                 keyless.append(index)
             size, position = body[position], position + 1
             if size != NULL:
-                position = _end(body, position, size) if size & 0x81 else position + (size >> 1)
+                if size & 0x81 == 0x80 and body[position] <= 0x7F:
+                    position += 1 + ((size & 0x7F | body[position] << 7) >> 1)
+                else:
+                    position = _end(body, position, size) if size & 0x81 else position + (size >> 1)
             if body[position]:
                 headers, position = _after_headers(body, position, end, headers)
             else:

@@ -44,6 +44,44 @@ def test_a_response_may_be_shorter_than_any_request() -> None:
     assert _receive(buffer, _prefixed(b"abcd")) == [b"abcd"]
 
 
+def test_what_is_one_whole_frame_is_given_out_at_once() -> None:
+    buffer = FrameBuffer(1000)
+    data = _prefixed(bytes(range(100)))
+    for _ in range(3):
+        buffer.writable()[: len(data)] = data
+        frame = buffer.received_one(len(data))
+        assert frame is not None
+        assert bytes(frame) == bytes(range(100))
+        assert buffer.is_at_rest
+
+
+@pytest.mark.parametrize("received", [b"\0\0", _prefixed(b"x" * 20)[:-1], _prefixed(b"x" * 20) * 2])
+def test_what_is_not_one_whole_frame_is_left_to_the_usual_way(received: bytes) -> None:
+    buffer = FrameBuffer(1000)
+    buffer.writable()[: len(received)] = received
+    assert buffer.received_one(len(received)) is None
+    assert buffer.pending_bytes == 0
+
+
+def test_a_frame_behind_the_beginning_of_another_is_not_given_out_alone() -> None:
+    buffer = FrameBuffer(1000)
+    first = struct.pack(">i", 500)
+    buffer.writable()[:4] = first
+    buffer.received(4)
+    assert buffer.next_frame() is None
+    second = _prefixed(b"x" * 20)
+    buffer.writable()[: len(second)] = second
+    assert buffer.received_one(len(second)) is None
+
+
+def test_a_length_no_request_can_have_is_not_given_out() -> None:
+    for size in (MIN_REQUEST_BYTES - 1, 1001):
+        buffer = FrameBuffer(1000)
+        data = _prefixed(bytes(size))
+        buffer.writable()[: len(data)] = data
+        assert buffer.received_one(len(data)) is None
+
+
 def test_a_frame_of_exactly_the_limit_passes() -> None:
     assert _receive(FrameBuffer(1000), _prefixed(bytes(1000))) == [bytes(1000)]
 

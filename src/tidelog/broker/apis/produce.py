@@ -20,7 +20,7 @@ from tidelog.broker.state import CLOSE, NO_RESPONSE, PARKED, BrokerState, Call, 
 from tidelog.log.disk import DiskError, DiskFull
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_PRODUCER, Offset, TopicId
+from tidelog.model.ids import NO_PRODUCER, Offset, PartitionKey, TopicId
 from tidelog.partition.leader import Leader
 from tidelog.partition.replica import Replica
 from tidelog.wire.batch import MAGIC, read_header
@@ -90,18 +90,17 @@ class ProduceWait(Wait):
 
 def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceResponse | Sentinel:
     production = _Production(state, call.now, request.acks)
-    response = ProduceResponse(
-        responses=[
+    topics: list[TopicProduceResponse] = []
+    for topic in request.topic_data:
+        answers: list[PartitionProduceResponse] = []
+        topics.append(
             TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    production.append(topic, data) for data in topic.partition_data
-                ],
+                name=topic.name, topic_id=topic.topic_id, partition_responses=answers
             )
-            for topic in request.topic_data
-        ]
-    )
+        )
+        for data in topic.partition_data:
+            answers.append(production.append(topic, data))
+    response = ProduceResponse(responses=topics)
     if production.strangers:
         nodes = endpoints_of(state.replicas, production.strangers)
         response.node_endpoints = [
@@ -115,7 +114,7 @@ def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceRe
     state.pending.park_on_partitions(
         call.slot,
         ProduceWait(state, response, production.uncommitted, by_all=request.acks == _ACKS_ALL),
-        partitions=[leader.key for leader, _, _ in production.uncommitted],
+        partitions=production.waits_for,
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
     )
     return PARKED
@@ -124,13 +123,23 @@ def handle(state: BrokerState, call: Call, request: ProduceRequest) -> ProduceRe
 class _Production:
     """One request's appends: what they left uncommitted, and whether any failed."""
 
-    __slots__ = ("_acks", "_now", "_state", "has_error", "strangers", "uncommitted")
+    __slots__ = (
+        "_acks",
+        "_now",
+        "_state",
+        "has_error",
+        "strangers",
+        "uncommitted",
+        "waits_for",
+    )
 
     def __init__(self, state: BrokerState, now: Now, acks: int) -> None:
         self._state = state
         self._now = now
         self._acks = acks
         self.uncommitted: list[Uncommitted] = []
+        self.waits_for: list[PartitionKey] = []
+        """Their partitions."""
         self.has_error = False
         self.strangers: list[int] = []
         """Other nodes, which lead what was sent to us."""
@@ -150,29 +159,22 @@ class _Production:
         if refused.places:
             for earlier in refused.take((topic.name, topic_id, data.index)):
                 replica.log.producers.owe(*earlier)
-        answer = self._append_to(replica, topic, data, answer)
+        records = data.records
+        if replica.leader is None:
+            self._send_away(topic, answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif replica.is_internal:
+            self._refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "it is the node's own")
+        elif self._acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
+            self._refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
+        elif not isinstance(records, memoryview) or not records:
+            self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
+        else:
+            self._append(replica, replica.leader, records, answer)
         if answer.error_code.is_retriable:
             batch = self._to_be_sent_again(data, answer.error_code)
             if batch is not None:
                 replica.log.producers.owe(*batch)
         return answer
-
-    def _append_to(
-        self,
-        replica: Replica,
-        topic: TopicProduceData,
-        data: PartitionProduceData,
-        answer: PartitionProduceResponse,
-    ) -> PartitionProduceResponse:
-        if replica.leader is None:
-            return self._send_away(topic, answer, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if replica.is_internal:
-            return self._refuse(answer, ErrorCode.INVALID_TOPIC_EXCEPTION, "it is the node's own")
-        if self._acks not in (_ACKS_NONE, _ACKS_LEADER, _ACKS_ALL):
-            return self._refuse(answer, ErrorCode.INVALID_REQUIRED_ACKS)
-        if not isinstance(data.records, memoryview) or not data.records:
-            return self._refuse(answer, ErrorCode.INVALID_RECORD, "there are no records")
-        return self._append(replica, replica.leader, data.records, answer)
 
     def _to_be_sent_again(self, data: PartitionProduceData, error: ErrorCode) -> Refused | None:
         """What its producer has sent since must not come before it."""
@@ -231,6 +233,7 @@ class _Production:
             answer.log_append_time_ms = self._now.wall_ms
         if not leader.is_acknowledged(appended.last_offset, by_all=is_for_all):
             self.uncommitted.append((leader, appended.last_offset, answer))
+            self.waits_for.append(replica.key)
         return answer
 
     def _refuse(
