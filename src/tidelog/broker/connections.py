@@ -44,6 +44,7 @@ class Connection:
 
     __slots__ = (
         "connection_id",
+        "flush_round",
         "held",
         "is_closing",
         "is_from_node",
@@ -64,6 +65,8 @@ class Connection:
         """Requests not handled yet. More than one only if they were on their way to the node when
         the reading was paused."""
         self.unfinished_writes = 0
+        self.flush_round = -1
+        """The last that it has waited for (`flushing.py`)."""
         self.is_muted = False
         """Not even a Produce is handled before the unfinished write is answered."""
         self.is_from_node = False

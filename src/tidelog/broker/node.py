@@ -141,6 +141,7 @@ class Node:
             self._membership = Membership(member)
             machines += [self._membership, self._requests]
         machines += [self._waking, Groups(state.coordinators), self._cleaning, self._housekeeping]
+        machines.append(state.flushing)
         self._machines = tuple(machines)
 
     def step(self, now: Now, event: Event) -> list[Effect]:
@@ -340,7 +341,7 @@ class Node:
         """A log may have to write something first, and that may fail."""
         state = self.state
         try:
-            flush = state.flushing.start(state.journal)
+            flush = state.flushing.start(state.journal, now)
         except DiskError as error:
             state.fail_storage(error)
             self._go_read_only(now, effects)
@@ -420,6 +421,7 @@ class Node:
         state = self.state
         self._is_read_only = True
         self._cleaning.rest()
+        state.flushing.rest()
         self._slices.look()
         why = state.storage_error
         effects.append(

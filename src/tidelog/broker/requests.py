@@ -219,9 +219,10 @@ class Requests:
             response = route.handle(self._state, call, request)
         if response is PARKED:
             api_key = slot.header.api_key
-            is_write = api_key not in _LONG_POLLS and not slot.connection.is_from_node
-            if is_write and self._keeps_order:
-                self._connections.write_waits(slot, effects, mutes=api_key != PRODUCE)
+            if api_key not in _LONG_POLLS:
+                self._state.flushing.write_waits(slot.connection)
+                if self._keeps_order and not slot.connection.is_from_node:
+                    self._connections.write_waits(slot, effects, mutes=api_key != PRODUCE)
         elif response is NO_RESPONSE:
             self._connections.withdraw(slot, effects)
         elif response is CLOSE:

@@ -174,7 +174,7 @@ class BrokerState:
         role = leader.leader
         is_late = leader.waits_for_flush if role is None else role.waits_for_flush
         if is_late or leader.log.has_new_files:
-            self.flushing.touch(leader)
+            self.flushing.touch(leader, may_wait=role is not None)
         if not is_late or (role is not None and role.has_followers):
             self.advanced[leader] = None
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from tests.support.node_driver import NodeDriver, batch_of, produce_request
 
+from tidelog.broker.flushing import GATHER_MS
 from tidelog.controller.decision import Decision
 from tidelog.log.log import Log
 from tidelog.metadata.records import (
@@ -177,6 +178,7 @@ class TestLeading:
         node.assign()
         produce = node.submit_produce(b"x")
         one = node.submit_produce(b"y", acks=1)
+        node.advance(GATHER_MS)  # so long its flush waits for the other client
         assert produce not in node.responses
         assert node.produced(one) == (ErrorCode.NONE, 1)
         node.fetch_as(2, 2, last=1)
