@@ -53,6 +53,7 @@ class Connection:
         "peer",
         "quiet_since_ms",
         "slots",
+        "unfinished_api",
         "unfinished_writes",
         "was_active",
     )
@@ -65,10 +66,12 @@ class Connection:
         """Requests not handled yet. More than one only if they were on their way to the node when
         the reading was paused."""
         self.unfinished_writes = 0
+        self.unfinished_api = -1
+        """What they are, while there are any: all of one kind."""
         self.flush_round = -1
         """The last that it has waited for (`flushing.py`)."""
         self.is_muted = False
-        """Not even a Produce is handled before the unfinished write is answered."""
+        """Nothing is read before the unfinished write is answered."""
         self.is_from_node = False
         """Another node of the cluster asks here."""
         self.is_paused = False
@@ -115,10 +118,11 @@ class Connections:
 
     def write_waits(self, slot: Slot, effects: list[Effect], *, mutes: bool) -> None:
         """The request changes something and is answered later: what comes behind it waits for the
-        answer. With `mutes` nothing more is read until then."""
+        answer, unless it is the like. With `mutes` nothing more is read until then."""
         connection = slot.connection
         slot.is_unfinished_write = True
         connection.unfinished_writes += 1
+        connection.unfinished_api = slot.header.api_key
         if mutes:
             connection.is_muted = True
             self._pause(connection, effects)
@@ -198,8 +202,10 @@ class Connections:
             slots = connection.slots
             assert not slots or slots[0].parts is None, "an answered request stands at the front"
             assert len(slots) <= self._max_in_flight or connection.is_paused
-            unfinished = sum(slot.is_unfinished_write and slot.parts is None for slot in slots)
-            assert unfinished == connection.unfinished_writes, "a write was not counted"
+            unfinished = [each for each in slots if each.is_unfinished_write and each.parts is None]
+            assert len(unfinished) == connection.unfinished_writes, "a write was not counted"
+            apis = {slot.header.api_key for slot in unfinished}
+            assert apis <= {connection.unfinished_api}, "a write has overtaken another"
             assert not connection.held or connection.is_paused, "what is behind may overtake"
 
     def describe(self) -> list[dict[str, object]]:

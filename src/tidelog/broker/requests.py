@@ -3,10 +3,9 @@
 A client may send a request before the one ahead of it is answered. It still expects that a read
 sees what the writes ahead of it on the same connection did. So:
 
-- a request other than Produce is not handled before every unfinished write ahead of it on its
-  connection is answered;
-- a Produce is handled at once behind other Produces, and shares their flush; behind another kind
-  of write that is not finished (CreateTopics, DeleteRecords, OffsetCommit) it waits too.
+- a request is not handled before every unfinished write ahead of it on its connection is answered;
+- but a Produce is handled at once behind other Produces, and shares their flush, and so is an
+  OffsetCommit behind other OffsetCommits.
 
 A request that waits for somebody else holds nobody back: a Fetch waits for records, a member's
 JoinGroup and SyncGroup for the other members. Apache Kafka handles one request of a connection at a
@@ -45,6 +44,7 @@ from tidelog.wire.errors import DecodeError
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.requests import (
     API_VERSIONS,
+    OFFSET_COMMIT,
     PRODUCE,
     RequestHeader,
     UnknownVersion,
@@ -55,6 +55,9 @@ from tidelog.wire.requests import (
 
 _LONG_POLLS = frozenset((1, 11, 14))
 """Fetch, JoinGroup, SyncGroup."""
+
+_SERIES = frozenset((PRODUCE, OFFSET_COMMIT))
+"""Writes that are handled at once behind writes of their own kind."""
 
 _LOCAL = frozenset((0, 2, 8, 9, 11, 12, 13, 14, 18, 68))
 """Produce, ListOffsets, OffsetCommit, OffsetFetch, JoinGroup, Heartbeat, LeaveGroup, SyncGroup,
@@ -109,8 +112,8 @@ class Requests:
         connection = self._connections.by_id.get(event.connection)
         if connection is None or connection.is_closing:
             return
-        frame = event.frame
-        if connection.is_paused:
+        frame, is_kept = event.frame, connection.is_paused
+        if is_kept:
             frame = memoryview(bytearray(frame))  # it was on its way, and may be held
         try:
             header, position = decode_header(frame)
@@ -126,6 +129,8 @@ class Requests:
             connection.is_from_node = True
         slot = self._connections.take_slot(connection, header, effects)
         if connection.unfinished_writes and _must_wait(connection, header.api_key):
+            if not is_kept and header.api_key == PRODUCE:  # its records are in the frame's memory
+                request = route.decode(memoryview(bytearray(frame)), position)
             self._connections.hold(slot, request, effects)
         elif self._is_open or self._serves(slot, request):
             self._handle(now, slot, request, effects, route)
@@ -222,7 +227,7 @@ class Requests:
             if api_key not in _LONG_POLLS:
                 self._state.flushing.write_waits(slot.connection)
                 if self._keeps_order and not slot.connection.is_from_node:
-                    self._connections.write_waits(slot, effects, mutes=api_key != PRODUCE)
+                    self._connections.write_waits(slot, effects, mutes=api_key not in _SERIES)
         elif response is NO_RESPONSE:
             self._connections.withdraw(slot, effects)
         elif response is CLOSE:
@@ -256,5 +261,7 @@ class Requests:
 
 def _must_wait(connection: Connection, api_key: int) -> bool:
     """With an unfinished write ahead."""
-    is_behind_others = connection.is_muted or bool(connection.held)
-    return (api_key != PRODUCE or is_behind_others) and not connection.is_from_node
+    if connection.is_from_node:
+        return False
+    is_of_series = api_key in _SERIES and api_key == connection.unfinished_api
+    return not is_of_series or bool(connection.held)

@@ -24,6 +24,7 @@ from tidelog.wire.varints import read_uvarint
 
 PRODUCE = 0
 METADATA = 3
+OFFSET_COMMIT = 8
 API_VERSIONS = 18
 
 LENGTH_BYTES = 4

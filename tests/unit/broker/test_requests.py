@@ -16,10 +16,21 @@ from tidelog.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
+)
+from tidelog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tidelog.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
 )
 from tidelog.wire.requests import encode_request
 
@@ -48,6 +59,27 @@ def delete_records(node: NodeDriver, offset: int, *, timeout_ms: int = 1000) -> 
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="orders", partitions=[partition])
     return node.submit(DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms))
+
+
+def have_groups(node: NodeDriver) -> None:
+    """The offsets topic is there, and its coordinator has a group of this test."""
+    node.holds_flushes = False
+    node.request(FindCoordinatorRequest(coordinator_keys=["billing"]))
+    assert node.responses[commit(node, 0)].topics[0].partitions[0].error_code == 0
+    node.holds_flushes = True
+    node.effects.clear()
+
+
+def commit(node: NodeDriver, offset: int) -> int:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    return node.submit(OffsetCommitRequest(group_id="billing", topics=[topic]), version=7)
+
+
+def committed_offset(node: NodeDriver) -> int:
+    topic = OffsetFetchRequestTopics(name="orders", partition_indexes=[0])
+    group = OffsetFetchRequestGroup(group_id="billing", topics=[topic])
+    return node.submit(OffsetFetchRequest(groups=[group]), version=8)
 
 
 def offset_of(node: NodeDriver, number: int) -> int:
@@ -112,6 +144,43 @@ def test_a_produce_behind_a_deletion_waits_for_it(node: NodeDriver) -> None:
     answer = node.responses[written].responses[0].partition_responses[0]
     assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
     assert node.responses[deleted].topics[0].partitions[0].low_watermark == 1
+
+
+def test_commits_behind_commits_share_a_flush(node: NodeDriver) -> None:
+    have_groups(node)
+    numbers = [commit(node, offset) for offset in (1, 2, 3)]
+    behind = committed_offset(node)
+    flush_once(node)
+    assert not any(number in node.responses for number in numbers[1:])
+    flush_once(node)
+    assert list(node.responses)[-4:] == [*numbers, behind]
+    assert node.responses[behind].groups[0].topics[0].partitions[0].committed_offset == 3
+    assert node.held == []
+
+
+def test_a_commit_behind_a_produce_waits_for_it(node: NodeDriver) -> None:
+    have_groups(node)
+    produce(node)
+    committed = commit(node, 1)
+    flush_once(node)
+    assert len(node.held) == 1, "of the commit, which was handled now"
+    assert committed not in node.responses
+
+
+def test_a_produce_behind_a_commit_waits_for_it_and_keeps_its_records(node: NodeDriver) -> None:
+    have_groups(node)
+    committed = commit(node, 1)
+    request = produce_request("orders", batch_of(b"two"))
+    memory = bytearray(encode_request(request, 9, correlation_id=700, client_id="test")[4:])
+    node._sent[node.connection, 700] = (0, 9)
+    node.step(FrameReceived(node.connection, memoryview(memory)))
+    memory[:] = bytes(len(memory))
+    flush_once(node)
+    assert committed in node.responses
+    assert 700 not in node.responses
+    node.finish_flushes()
+    answer = node.responses[700].responses[0].partition_responses[0]
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, 1)
 
 
 def test_a_held_request_pauses_the_reading_until_it_is_handled(node: NodeDriver) -> None:
