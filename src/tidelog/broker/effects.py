@@ -1,6 +1,7 @@
 """What a node may ask of the world. Imperative; carried out by `runtime` or `sim`, in order.
 
-An effect that takes time comes back as an event: `StartFlush` as `FlushDone`.
+An effect that takes time comes back as an event: `StartFlush` as `FlushDone`, `ReadRange` as
+`RangeRead`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tidelog.log.disk import Buffer, FileSpan, Syncable
+from tidelog.log.disk import Buffer, File, FileSpan, Syncable
 from tidelog.model.ids import CallId, ConnectionId, Endpoint
 from tidelog.zookeeper.requests import AskZooKeeper
 
@@ -62,6 +63,21 @@ class StartFlush:
 
 
 @dataclass(slots=True, frozen=True)
+class ReadRange:
+    """Have these bytes of the file in memory, then report `RangeRead(number)`: a read of them is
+    not to wait for the disk any more. The range may reach beyond the file's end, and the file be
+    deleted or cut meanwhile.
+
+    The node has a few at most under way at a time.
+    """
+
+    number: int
+    file: File
+    position: int
+    size: int
+
+
+@dataclass(slots=True, frozen=True)
 class CallPeer:
     """Send a request frame to another node; `PeerAnswered` or `PeerFailed` comes back.
 
@@ -109,6 +125,7 @@ Effect = (
     | PauseReading
     | ResumeReading
     | StartFlush
+    | ReadRange
     | CallPeer
     | HangUp
     | AskZooKeeper

@@ -44,6 +44,15 @@ class FlushDone:
 
 
 @dataclass(slots=True, frozen=True)
+class RangeRead:
+    """The range is in memory, for now; or `error` says why not. Nothing is known of what the bytes
+    mean by now: whoever waited looks again."""
+
+    number: int
+    error: DiskError | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class PeerAnswered:
     """Another node's response to a `CallPeer`, without its length prefix. `frame` is valid only
     during the step."""
@@ -75,6 +84,7 @@ Event = (
     | ConnectionClosed
     | FrameReceived
     | FlushDone
+    | RangeRead
     | PeerAnswered
     | PeerFailed
     | ZooKeeperSpoke

@@ -30,6 +30,7 @@ from tidelog.broker.events import (
     FrameReceived,
     PeerAnswered,
     PeerFailed,
+    RangeRead,
     StopRequested,
     Tick,
 )
@@ -187,6 +188,8 @@ class Node:
         """Whatever is no request."""
         if type(event) is FlushDone:
             self._on_flush_done(now, event, effects)
+        elif type(event) is RangeRead:
+            self._on_range_read(now, event, effects)
         elif type(event) is ConnectionOpened:
             self._connections.opened(event.connection, peer=event.peer, now_ms=now.monotonic_ms)
         elif type(event) is ConnectionClosed:
@@ -227,6 +230,7 @@ class Node:
         if self._member is not None:
             self._member.journal.validate()
         state.replicas.validate()
+        state.reads.validate()
         state.sessions.validate()
         validate_sessions(state)
         state.coordinators.validate()
@@ -244,6 +248,7 @@ class Node:
             "pending": state.pending.describe(),
             "groups": state.coordinators.describe(),
             "flushing": state.flushing.describe(),
+            "reads": state.reads.describe(),
             **({} if self._member is None else {"cluster": self._member.describe()}),
         }
 
@@ -287,6 +292,8 @@ class Node:
             self._finish_leaving(now, effects)
         elif state.flushing.is_dirty and state.storage_error is None:
             self._start_flush(now, effects)
+        if state.reads.effects:
+            effects += state.reads.take_effects()
         if state.reports:
             self._take_reports(effects)
         if self._peers.effects:
@@ -384,6 +391,14 @@ class Node:
             state.journal.flushed(flush_round.journal, now)
             if self._member is None:
                 self._apply_committed(now, effects)
+
+    def _on_range_read(self, now: Now, event: RangeRead, effects: list[Effect]) -> None:
+        """Who waited for it looks again at everything."""
+        pending = self.state.pending
+        for number in self.state.reads.done(event):
+            row = pending.row(number)
+            if row is not None:
+                self._waking.resume(row, now, effects)
 
     def _apply_committed(self, now: Now, effects: list[Effect]) -> None:
         """Committed metadata becomes the node's image; who waited for it is answered."""
@@ -485,6 +500,7 @@ class Node:
         """Flush, answer who waited for that, send the rest home, leave the clean mark."""
         state = self.state
         self._cleaning.stop()
+        state.reads.is_over = True
         is_clean = not state.node_is_read_only and self._knows_its_logs
         try:
             for leader in list(state.replicas.by_key.values()):

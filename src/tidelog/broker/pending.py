@@ -2,7 +2,8 @@
 
 A row waits for partitions (their high watermark to move), for those of a fetch session, which keeps
 its own rows (`among`), for a metadata offset to be committed, or
-for a reply that a group coordinator will give by the row's number. Waking a row asks it for its
+for a reply that a group coordinator will give by the row's number. A row of any kind may wait for
+ranges of files besides, which know its number (`reading.py`). Waking a row asks it for its
 response; it may say "not yet" and stay. A row has a deadline, except where the coordinator keeps
 the time. Rows are plain data: `describe` prints them, and none holds a frame's memory.
 """
@@ -14,11 +15,17 @@ from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.broker.connections import Slot
 from tidelog.model.clock import Now
 from tidelog.model.ids import Offset, PartitionKey
+
+
+class Postponed(NamedTuple):
+    """Not yet: its time was up, and it is given more, until then."""
+
+    until_ms: float
 
 
 class Wait(ABC):
@@ -28,7 +35,7 @@ class Wait(ABC):
 
     @abstractmethod
     def resume(self, now: Now, *, is_expired: bool) -> Any | None:
-        """The response, or None to go on waiting (not an option once expired)."""
+        """The response, or None to go on waiting (not an option once expired: then `Postponed`)."""
 
     @abstractmethod
     def describe(self) -> str: ...
@@ -82,11 +89,12 @@ class Pending:
 
     def park_on_partitions(
         self, slot: Slot, wait: Wait, *, partitions: Iterable[PartitionKey], deadline_ms: float
-    ) -> None:
+    ) -> Row:
         """Wake the row whenever the watermark of one of `partitions` moves."""
         row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=list(partitions))
         for key in row.partitions:
             self._by_partition.setdefault(key, {})[row.number] = row
+        return row
 
     def watch(self, row: Row, partitions: Iterable[PartitionKey]) -> None:
         """Wake a row that is parked among others' whenever one of `partitions` moves, too."""
@@ -96,11 +104,12 @@ class Pending:
 
     def park_among(
         self, slot: Slot, wait: Wait, among: dict[int, Row], *, deadline_ms: float
-    ) -> None:
+    ) -> Row:
         """Whoever has `among` wakes the row. It is taken out of there when it waits no longer."""
         row = self._add(slot, wait, deadline_ms=deadline_ms, partitions=[])
         row.among = among
         among[row.number] = row
+        return row
 
     def park_on_metadata(
         self, slot: Slot, wait: Wait, *, offset: Offset, deadline_ms: float
@@ -132,6 +141,10 @@ class Pending:
             self.remove(row)
         return row
 
+    def row(self, number: int) -> Row | None:
+        """The row of that number, if it is still waiting."""
+        return self._rows.get(number)
+
     def has_number(self, number: int) -> bool:
         """Whether somebody still waits for that row's answer."""
         return number in self._rows
@@ -162,6 +175,11 @@ class Pending:
                 rows.append(row)
         self.deadline_ms = deadlines[0][0] if deadlines else None
         return rows
+
+    def postpone(self, row: Row, until_ms: float) -> None:
+        """Let a row that has expired wait on."""
+        row.deadline_ms = until_ms
+        heappush(self._deadlines, (until_ms, row.number))
 
     def remove(self, row: Row) -> None:
         if self._rows.pop(row.number, None) is None:

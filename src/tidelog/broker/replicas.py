@@ -79,7 +79,7 @@ class Replicas:
         membership: Membership,
         safeguards: frozenset[Safeguard],
     ) -> None:
-        self._disk = disk
+        self.disk = disk
         self.directories = TopicDirectories(disk, safeguards=safeguards)
         self._topic_defaults = topic_defaults
         self._safeguards = safeguards
@@ -431,7 +431,7 @@ class Replicas:
         directory = partition_directory(topic.name, state.key)
         self.directories.clear_for(directory)
         log = Log.open(
-            self._disk,
+            self.disk,
             directory,
             settings,
             clean=clean,

@@ -19,6 +19,7 @@ from tidelog.broker.flushing import Flushing
 from tidelog.broker.image_topics import ImageTopics
 from tidelog.broker.offsets_partitions import OffsetsPartitions
 from tidelog.broker.pending import Pending, Wait
+from tidelog.broker.reading import Reads
 from tidelog.broker.refused_batches import RefusedBatches
 from tidelog.broker.replicas import Replicas
 from tidelog.controller.controller import Controller
@@ -110,6 +111,7 @@ class BrokerState:
         self.reserve = reserve
         self.pending = Pending()
         self.flushing = Flushing()
+        self.reads = Reads(replicas.disk)
         self.sessions = FetchSessions(
             max_sessions=config.settings.max_incremental_fetch_session_cache_slots, random=random
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tidelog.broker.connections import Connections
 from tidelog.broker.effects import Effect
-from tidelog.broker.pending import Row
+from tidelog.broker.pending import Postponed, Row
 from tidelog.broker.requests import Requests
 from tidelog.broker.state import CLOSE, BrokerState
 from tidelog.model.clock import Now
@@ -54,6 +54,9 @@ class Waking:
         response = row.wait.resume(now, is_expired=is_expired)
         if response is None:
             assert not is_expired, "an expired request must be answered"
+            return
+        if type(response) is Postponed:
+            pending.postpone(row, response.until_ms)
             return
         pending.remove(row)
         if response is CLOSE:

@@ -3,7 +3,10 @@
 Paths are relative to the data directory, with `/`. Every call is synchronous and goes to the
 operating system's cache; only `sync` reaches the platter. A flush that others wait for is not
 called here but asked for as an effect (`broker.effects.StartFlush`), so that the loop never
-blocks on it.
+blocks on it. A read may block as well, if the operating system has to fetch the pages from the
+platter. Whoever can wait for that without holding others up switches `reads_may_block` off while it
+reads: then a read of what is not in memory raises `NotInMemory`, and the range is asked for as an
+effect (`broker.effects.ReadRange`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,17 @@ class SyncFailed(DiskError):
     """What was written may be gone, and the next sync would not say so: there is no second try."""
 
 
+class NotInMemory(DiskError):
+    """Not an error of the disk: these bytes would have to be fetched from it first. It is one by
+    its class because it may come wherever an error may, and leaves as little half done."""
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        super().__init__(f"{file.path}: {size} bytes at {position} are not in memory")
+        self.file = file
+        self.position = position
+        self.size = size
+
+
 class Syncable(Protocol):
     """Something whose writes so far `sync` makes durable: a file, or a directory's entries."""
 
@@ -45,7 +59,11 @@ class File(Syncable, Protocol):
     def size(self) -> int: ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes: fewer only at the end of the file."""
+        """Up to `size` bytes: fewer only at the end of the file. `NotInMemory` if the disk's reads
+        may not block and this one would."""
+
+    def require(self, position: int, size: int) -> None:
+        """`NotInMemory` if the disk's reads may not block and reading all of this range would."""
 
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         """All of `parts` one after the other, or an error; after an error the bytes from `position`
@@ -64,6 +82,9 @@ class File(Syncable, Protocol):
 
 class Disk(Protocol):
     """One data directory."""
+
+    reads_may_block: bool
+    """True, except while somebody reads who can wait for an effect instead."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """`FileNotFoundError` if absent and not `create`. A created name is durable only after

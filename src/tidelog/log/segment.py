@@ -190,6 +190,9 @@ class Segment(BatchFile):
             end = min(end, hole.position)
         if end <= start:
             return None
+        recent = self._recent_positions
+        if not recent or start < recent[0]:  # what was written lately is in memory
+            self.file.require(start, end - start)
         if check_crc:
             end = self._verified_until(start, end)
             if end == start:

@@ -53,6 +53,8 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         self.is_loaded = is_new
         self._has_timestamps = is_new
+        self._is_half_built = False
+        """They were being rebuilt when the disk failed, or had to be waited for."""
 
     # --- keeping ------------------------------------------------------------------------------
 
@@ -114,13 +116,14 @@ class SegmentIndexes:
     def _load(self) -> None:
         self.is_loaded = True
         if not self.is_active:
-            if not self.index.load():
+            if not self.index.load() or self._is_half_built:
                 self.rebuild()
             return
-        is_loaded = self.index.load() and self.time_index.load()
+        is_loaded = self.index.load() and self.time_index.load() and not self._is_half_built
         counts = (len(self.index), len(self.time_index))
         is_whole = is_loaded and self.expected_entries in (None, counts)
         self.resume(counts[0] if is_whole else 0)
+        self._is_half_built = False
 
     def load_timestamps(self) -> None:
         """The time index is believed if it leads to the batch with the largest timestamp: a file
@@ -145,8 +148,9 @@ class SegmentIndexes:
 
     def rebuild(self) -> None:
         """From the log's headers alone."""
-        self.is_loaded = self._has_timestamps = True
+        self._is_half_built = True
         self.resume(0)
+        self._is_half_built = False
         if not self.is_active:
             self._add_time_entry()
             try:
@@ -156,6 +160,8 @@ class SegmentIndexes:
 
     def resume(self, trusted_entries: int) -> None:
         """Keep so many entries of the offset index and redo the rest from the log's headers."""
+        if not trusted_entries:  # before anything is forgotten: the walk will not stop half-way
+            self._batches.file.require(0, self._batches.size)
         self.is_loaded = self._has_timestamps = True
         self._bytes_since_entry = 0
         position, expected = 0, self._base_offset
@@ -230,7 +236,8 @@ class SegmentIndexes:
         a position (field 1)."""
         start = self._indexed_start(target, field)
         if start is None:
-            self.rebuild()
+            with self._all_or_nothing():
+                self.rebuild()
             start = self._indexed_start(target, field)
         return start or (0, self._base_offset)
 

@@ -82,7 +82,10 @@ class Reserve:
 
 
 class ReservedDisk:
-    """A `Disk` whose writers may have the reserve; `plain` is the same without it."""
+    """A `Disk` whose writers may have the reserve; `plain` is the same without it. Nobody reads the
+    metadata who could wait for an effect."""
+
+    reads_may_block = True
 
     def __init__(self, disk: Disk, reserve: Reserve) -> None:
         self.plain = self._disk = disk
@@ -138,6 +141,9 @@ class ReservedFile:
 
     def read(self, position: int, size: int) -> bytes:
         return self.file.read(position, size)
+
+    def require(self, position: int, size: int) -> None:
+        self.file.require(position, size)
 
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         self._disk.attempt(lambda: self.file.write(position, parts, needs_sync=needs_sync))

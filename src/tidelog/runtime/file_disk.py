@@ -12,6 +12,9 @@ The operating system gives a deleted file's blocks back when its last descriptor
 file that is deleted or replaced is closed here and then, whoever still refers to it. Two things put
 that off: a call under way in another thread, and a `FileSpan` that is being sent (`pin`). Such a
 file never gives way either: its name now leads elsewhere, or nowhere.
+
+What a read would wait for is known from the operating system (`cached.py`): while reads may not
+block, one that would raises `NotInMemory`, and `load` gets the range, in another thread.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
-from tidelog.log.disk import Buffer, DiskError, DiskFull, SyncFailed
+from tidelog.log.disk import Buffer, DiskError, DiskFull, NotInMemory, SyncFailed
+from tidelog.runtime import cached
 
 MIN_OPEN_FILES = 16
 _CLOSED = -1
@@ -105,12 +109,53 @@ class OpenFile:
             self.disk.end_use(self)
 
     def read(self, position: int, size: int) -> bytes:
+        if not self.disk.reads_may_block:
+            return self.read_now(position, size)
         descriptor = self.disk.begin_use(self)
         try:
             data = os.pread(descriptor, size, position)
             if len(data) == size or not data:
                 return data
             return data + _read_rest(descriptor, size - len(data), position + len(data))
+        except OSError as error:
+            raise _disk_error(error, "reading", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
+    def read_now(self, position: int, size: int) -> bytes:
+        """As `read`, and `NotInMemory` instead of waiting for the disk. For the loop's thread."""
+        descriptor = self.disk.begin_use(self)
+        try:
+            data = cached.read(descriptor, position, size)
+        except OSError as error:
+            raise _disk_error(error, "reading", self.name) from error
+        finally:
+            self.disk.end_use(self)
+        if data is None:
+            raise NotInMemory(self, position, size)
+        return data
+
+    def require(self, position: int, size: int) -> None:
+        if not self.disk.reads_may_block:
+            self.require_now(position, size)
+
+    def require_now(self, position: int, size: int) -> None:
+        """`NotInMemory` if the range is not all in memory."""
+        descriptor = self.disk.begin_use(self)
+        try:
+            is_cached = cached.has(descriptor, position, size)
+        except OSError as error:
+            raise _disk_error(error, "reading", self.name) from error
+        finally:
+            self.disk.end_use(self)
+        if not is_cached:
+            raise NotInMemory(self, position, size)
+
+    def load(self, position: int, size: int) -> None:
+        """Have the range in memory. Blocks: not for the loop's thread."""
+        descriptor = self.disk.begin_use(self)
+        try:
+            cached.load(descriptor, position, size)
         except OSError as error:
             raise _disk_error(error, "reading", self.name) from error
         finally:
@@ -224,6 +269,7 @@ class FileDisk:
     """The data directory `root`, which is created if it is absent."""
 
     file_type: type[OpenFile] = OpenFile
+    reads_may_block = True
 
     def __init__(self, root: str | os.PathLike[str], *, max_open_files: int | None = None) -> None:
         self.root = os.fspath(root)

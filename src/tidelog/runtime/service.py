@@ -1,4 +1,5 @@
-"""A node as a process: one event loop, one flush thread, one place that carries out effects."""
+"""A node as a process: one event loop, threads for what blocks, one place that carries out
+effects."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from tidelog.broker.effects import (
     Effect,
     HangUp,
     PauseReading,
+    ReadRange,
     Report,
     ResumeReading,
     SendResponse,
@@ -39,6 +41,7 @@ from tidelog.broker.events import (
     Event,
     FlushDone,
     FrameReceived,
+    RangeRead,
     StopRequested,
     Tick,
 )
@@ -54,6 +57,7 @@ from tidelog.runtime.file_disk import FileDisk
 from tidelog.runtime.flusher import Flusher
 from tidelog.runtime.listener import Listener, connection_room, raise_descriptor_limit
 from tidelog.runtime.peers import PeerSockets
+from tidelog.runtime.range_readers import RangeReaders
 from tidelog.runtime.receive_pool import ReceivePool
 from tidelog.runtime.turns import Turns
 from tidelog.runtime.wall_clock import wall_clock_ms
@@ -157,6 +161,7 @@ class Service:
         self._turn_now: Now | None = None
         """While a turn is on, what the clock said when it began."""
         self._flusher = Flusher(self._flush_done_in_thread)
+        self._readers = RangeReaders(self._range_read_in_thread)
         self._peers = PeerSockets(
             self._turns,
             max_frame_bytes=self._settings.socket_request_max_bytes,
@@ -176,6 +181,7 @@ class Service:
             PauseReading: self._pause,
             ResumeReading: self._resume,
             StartFlush: self._flush,
+            ReadRange: self._readers.read,
             CallPeer: self._peers.call,
             HangUp: self._peers.hang_up,
             AskZooKeeper: self._ask_zookeeper,
@@ -326,6 +332,12 @@ class Service:
     def _flush_done_in_thread(self, event: FlushDone) -> None:
         self._turns.tell(partial(self._on_flush_done, event))
 
+    def _range_read_in_thread(self, event: RangeRead) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._step, event)
+        except RuntimeError:  # the loop has ended: nobody waits for the range
+            pass
+
     def _on_flush_done(self, event: FlushDone) -> None:
         self._is_flushing = False
         self._step(event)
@@ -407,6 +419,7 @@ class Service:
         for connection in list(self._connections.values()):
             connection.abort()
         self._flusher.stop()
+        self._readers.stop()
         if self._timer is not None:
             self._timer.cancel()
         self._turns.close()

@@ -5,6 +5,9 @@ notes what is covered, `finish_flush` makes just that durable; a crash in betwee
 writes as unsynced as any. Handles belong to one incarnation of the node: after a crash, those of
 the dead are refused, so that nothing of the old process can touch the new one's disk. So are those
 of a deleted file, unless it is pinned: then it takes up room until the last `FileSpan` is gone.
+
+What is in memory of a file is for `page_cache` to say. A read into memory (the effect `ReadRange`)
+is `SimFile.load`, when its time has passed.
 """
 
 from __future__ import annotations
@@ -13,7 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tidelog.log.disk import Buffer, DiskError, DiskFull, File, Syncable, SyncFailed
+from tidelog.log.disk import (
+    Buffer,
+    DiskError,
+    DiskFull,
+    File,
+    NotInMemory,
+    Syncable,
+    SyncFailed,
+)
 from tidelog.metadata.reserve import ReservedFile
 from tidelog.sim.disk_faults import DiskFaults
 from tidelog.sim.effort import Effort
@@ -29,6 +40,7 @@ from tidelog.sim.images import (
     copied,
     files_below,
 )
+from tidelog.sim.page_cache import PageCache
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,10 +73,24 @@ class SimFile:
         self._check_open()
         assert position >= 0, f"{self._path}: read at {position}"
         assert size >= 0, f"{self._path}: read of {size} bytes"
+        self.require(position, size)
         self._disk.faults.before_read(self._path)
         data = bytes(self.image.cached[position : position + size])
         self._disk.effort.read(len(data))
         return data
+
+    def require(self, position: int, size: int) -> None:
+        disk = self._disk
+        if not disk.reads_may_block and not disk.page_cache.has(self.image, position, size):
+            raise NotInMemory(self, position, size)
+
+    def load(self, position: int, size: int) -> None:
+        """A read that takes time has come to its end: whatever became of the file meanwhile."""
+        assert self._incarnation == self._disk.incarnation, f"{self._path}: handle of the dead"
+        if self.image.is_deleted:
+            raise DiskError(f"{self._path} was deleted")
+        self._disk.faults.before_read(self._path)
+        self._disk.page_cache.load(self.image, position, size)
 
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         self._check_open()
@@ -142,8 +168,10 @@ class SimDirectory:
 class SimDisk:
     """One node's data directory. Implements `tidelog.log.disk.Disk`."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, cache_random: Random | None = None) -> None:
         self._random = random
+        self.reads_may_block = True
+        self.page_cache = PageCache(cache_random or Random(0))
         self._root = DirectoryImage()
         self._journal = NameJournal()
         self._sequence = 0

@@ -21,6 +21,7 @@ from tidelog.broker.effects import (
     Effect,
     HangUp,
     PauseReading,
+    ReadRange,
     Report,
     ResumeReading,
     SendResponse,
@@ -35,6 +36,7 @@ from tidelog.broker.events import (
     FrameReceived,
     PeerAnswered,
     PeerFailed,
+    RangeRead,
     StopRequested,
     Tick,
 )
@@ -44,10 +46,11 @@ from tidelog.log.disk import DiskError
 from tidelog.model.ids import ConnectionId, Endpoint, NodeId
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.sim.clock import HostClock
-from tidelog.sim.disk import FlushTicket, SimDisk
+from tidelog.sim.disk import FlushTicket, SimDisk, SimFile
 from tidelog.sim.disk_faults import PowerLost
 from tidelog.sim.effort import HELD_BACK_FROM_MS, MAX_EVENT_MS, MAX_OPENING_MS
 from tidelog.sim.network import Connection, Network
+from tidelog.sim.page_cache import CachePlan
 from tidelog.sim.peer_links import Find, PeerLinks
 from tidelog.sim.schedule import Timer
 from tidelog.sim.trace import Trace
@@ -72,6 +75,7 @@ class HostOptions:
     has_battery: bool = False
     """The machine never loses power: at the worst the process dies."""
     flush_ms: tuple[float, float] = (0.2, 2.0)
+    cache: CachePlan = CachePlan()
     turn_events: int = 1
     """So many events at most are received before the node settles."""
 
@@ -113,7 +117,9 @@ class Host:
         self._node_random = seed_of("node")
         self._flush_random = seed_of("flush")
         self.clock = HostClock(seed_of("clock"))
-        self.disk = SimDisk(seed_of("disk"))
+        self._read_random = seed_of("reads")
+        self.disk = SimDisk(seed_of("disk"), seed_of("page cache"))
+        self.disk.page_cache.plan = options.cache
         self.life: Life | None = None
         self.lives = 0
         self.steps = 0
@@ -401,6 +407,8 @@ class Host:
                     connection.send(effect.parts, emitted_ms=self._schedule.now_ms)
             elif isinstance(effect, StartFlush):
                 self._begin_flush(life, effect)
+            elif isinstance(effect, ReadRange):
+                self._begin_read(life, effect)
             elif isinstance(effect, CloseConnection):
                 connection = life.connections.get(effect.connection)
                 if connection is not None:
@@ -425,6 +433,24 @@ class Host:
                     life.zookeeper.close()
                 self._end_life()
                 self.disk.lose_process()
+
+    def _begin_read(self, life: Life, effect: ReadRange) -> None:
+        duration_ms = self._options.cache.draw_read_ms(self._read_random)
+        self._schedule.after(duration_ms, lambda: self._finish_read(life, effect))
+
+    def _finish_read(self, life: Life, effect: ReadRange) -> None:
+        if self.life is not life:
+            return
+        file = effect.file
+        assert isinstance(file, SimFile), f"{file!r} is not of this disk"
+        self.counted["cold read"] += 1
+        try:
+            file.load(effect.position, effect.size)
+        except DiskError as error:
+            self.counted["cold read failed"] += 1
+            self.deliver(RangeRead(effect.number, error))
+        else:
+            self.deliver(RangeRead(effect.number))
 
     def _begin_flush(self, life: Life, effect: StartFlush) -> None:
         ticket = self.disk.begin_flush(effect.targets)

@@ -44,6 +44,7 @@ from tidelog.sim.configuration import Configuration, draw_configuration, draw_re
 from tidelog.sim.history import Entry
 from tidelog.sim.host import HostOptions, NodeFactory
 from tidelog.sim.nemesis import Nemesis
+from tidelog.sim.page_cache import draw_cache_plan
 from tidelog.sim.schedule import Promise, Script, have_ended
 from tidelog.sim.survey import headers_of, logs_before_crash
 from tidelog.sim.turns import draw_turn_events
@@ -137,6 +138,7 @@ class _Run:
                 make_node=options.make_node,
                 validate_every=options.validate_every,
                 flush_ms=self.configuration.flush_ms,
+                cache=draw_cache_plan(Cluster.stream_of(seed, "page cache")),
                 turn_events=draw_turn_events(Cluster.stream_of(seed, "turns")),
             ),
         )

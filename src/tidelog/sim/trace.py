@@ -15,11 +15,19 @@ from tidelog.broker.effects import (
     CallPeer,
     CloseConnection,
     Effect,
+    ReadRange,
     Report,
     SendResponse,
     StartFlush,
 )
-from tidelog.broker.events import Event, FlushDone, FrameReceived, PeerAnswered, PeerFailed
+from tidelog.broker.events import (
+    Event,
+    FlushDone,
+    FrameReceived,
+    PeerAnswered,
+    PeerFailed,
+    RangeRead,
+)
 from tidelog.wire.messages import API_BY_KEY
 from tidelog.wire.requests import LENGTH_BYTES
 from tidelog.zookeeper.requests import AskZooKeeper, ZooKeeperSpoke
@@ -55,6 +63,9 @@ class Trace:
         elif isinstance(event, FlushDone):
             outcome = "done" if event.error is None else f"failed: {event.error}"
             self._add(f"-> flush {event.round} {outcome}")
+        elif isinstance(event, RangeRead):
+            outcome = "done" if event.error is None else f"failed: {event.error}"
+            self._add(f"-> read {event.number} {outcome}")
         elif isinstance(event, PeerAnswered):
             self._hash.update(event.frame)
             self._add(f"-> answer to call {event.call}, {len(event.frame)} bytes")
@@ -79,6 +90,9 @@ class Trace:
         elif isinstance(effect, StartFlush):
             paths = ", ".join(target.path for target in effect.targets)
             self._add(f"<- flush {effect.round}: {paths}")
+        elif isinstance(effect, ReadRange):
+            where = f"{effect.size} bytes of {effect.file.path} at {effect.position}"
+            self._add(f"<- read {effect.number}: {where}")
         elif isinstance(effect, CloseConnection):
             self._add(f"<- close {effect.connection}: {effect.reason}")
         elif isinstance(effect, CallPeer):

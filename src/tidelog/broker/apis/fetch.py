@@ -5,6 +5,8 @@ committed ones, for followers all.
 - The first partition with data gets at least one batch, however large; `max_bytes` and each
   `partition_max_bytes` bound the rest.
 - Too little data (`min_bytes`) waits until `max_wait_ms`; an error is answered at once.
+- What is not in memory is read as an effect (`broker/reading.py`). If there is something else to
+  give, that is answered at once; else the fetch waits for the read, and then collects afresh.
 - Nothing is transactional yet, so the last stable offset is the high watermark and
   `read_committed` reads the same records.
 - A consumer that names its rack is told of a replica there (KIP-392), and may read from a follower
@@ -19,9 +21,10 @@ from __future__ import annotations
 
 from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
 from tidelog.broker.fetch_sessions import FetchItem, FetchPlan, FetchSession, Terms
-from tidelog.broker.pending import Wait
+from tidelog.broker.pending import Postponed, Wait
+from tidelog.broker.reading import ColdReads
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
-from tidelog.log.disk import DiskError, FileSpan
+from tidelog.log.disk import DiskError, FileSpan, NotInMemory
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, PartitionKey
@@ -43,26 +46,51 @@ _READ_COMMITTED = 1
 _FIRST_FROM_FOLLOWERS = 11
 """From this version on, consumers may read from followers."""
 
+READ_PATIENCE_MS = 10_000.0
+"""So long after `max_wait_ms` a consumer's fetch waits for the disk, if it has nothing else to give:
+well below the 30 s after which clients believe that nobody is there. It is answered without those
+records then; their next fetch waits for the same read."""
+
+FOLLOWERS_PATIENCE_MS = 1_000.0
+"""A follower gives the connection up about two seconds after it has asked."""
+
 
 class FetchWait(Wait):
-    """A long poll: too few bytes so far."""
+    """A long poll: too few bytes so far, or they are being read."""
 
-    __slots__ = ("_fetch",)
+    __slots__ = ("_due_ms", "_fetch", "_has_patience")
 
-    def __init__(self, fetch: _Fetch) -> None:
+    def __init__(self, fetch: _Fetch, *, due_ms: float) -> None:
         self._fetch = fetch
+        self._due_ms = due_ms
+        self._has_patience = True
         fetch.forget()
 
-    def resume(self, now: Now, *, is_expired: bool) -> FetchResponse | None:
-        self._fetch.collect(now.monotonic_ms)
-        if is_expired or self._fetch.is_enough:
-            return self._fetch.respond()
-        self._fetch.forget()
+    def resume(self, now: Now, *, is_expired: bool) -> FetchResponse | Postponed | None:
+        fetch, now_ms = self._fetch, now.monotonic_ms
+        fetch.collect(now_ms)
+        is_due = is_expired or now_ms >= self._due_ms
+        if fetch.is_enough or (is_due and not fetch.waits_for_disk):
+            return fetch.respond()
+        if is_expired and not self._has_patience:
+            return fetch.respond()
+        fetch.forget()
+        if is_expired:
+            self._has_patience = False
+            return Postponed(now_ms + fetch.patience_ms)
         return None
 
     def describe(self) -> str:
         fetch = self._fetch
-        return f"Fetch waits for {fetch.min_bytes} bytes of {len(fetch.plan)} partitions"
+        what = f"Fetch waits for {fetch.min_bytes} bytes of {len(fetch.plan)} partitions"
+        cold = fetch.cold
+        if cold is None or not cold.awaited:
+            return what
+        return f"{what}, and for {', '.join(map(str, cold.awaited.values()))} to be read"
+
+    def abandoned(self, number: int) -> None:
+        if self._fetch.cold is not None:
+            self._fetch.cold.let_go()
 
     def keys(self) -> list[PartitionKey]:
         """The partitions that it waits for."""
@@ -77,15 +105,23 @@ def handle(state: BrokerState, call: Call, request: FetchRequest) -> FetchRespon
         return FetchResponse(error_code=plan, responses=[])
     fetch = _fetch_for(state, call, request, plan)
     fetch.collect(call.now.monotonic_ms)
-    if fetch.is_enough or request.max_wait_ms <= 0 or len(plan) == 0:
+    if fetch.is_enough or len(plan) == 0:
         return fetch.respond()
-    wait, deadline_ms = FetchWait(fetch), call.now.monotonic_ms + request.max_wait_ms
+    if request.max_wait_ms <= 0 and not fetch.waits_for_disk:
+        return fetch.respond()
+    deadline_ms = due_ms = call.now.monotonic_ms + request.max_wait_ms
+    wait = FetchWait(fetch, due_ms=due_ms)
     if plan.session is not None and plan.is_incremental:
         among = plan.session.waiting
-        state.pending.park_among(call.slot, wait, among, deadline_ms=deadline_ms)
+        row = state.pending.park_among(call.slot, wait, among, deadline_ms=deadline_ms)
     else:
         keys = fetch.keys()
-        state.pending.park_on_partitions(call.slot, wait, partitions=keys, deadline_ms=deadline_ms)
+        row = state.pending.park_on_partitions(
+            call.slot, wait, partitions=keys, deadline_ms=deadline_ms
+        )
+    fetch.row = row.number
+    if fetch.cold is not None:
+        fetch.cold.row = row.number
     return PARKED
 
 
@@ -120,6 +156,8 @@ def _fetch_for(state: BrokerState, call: Call, request: FetchRequest, plan: Fetc
 class _Fetch:
     """One fetch under way: collected afresh each time it is woken."""
 
+    patience_ms = READ_PATIENCE_MS
+
     def __init__(
         self, state: BrokerState, request: FetchRequest, plan: FetchPlan, *, version: int
     ) -> None:
@@ -135,10 +173,17 @@ class _Fetch:
         self.collected: list[tuple[FetchItem, PartitionData]] = []
         self._bytes = 0
         self._now_ms = 0.0
+        self._may_block = False
         self._has_error = False
         self._leaders: list[int] = []
         self._has_left = False
         """What was read last has more to give or to tell than was collected of it."""
+        self.is_cold = False
+        """Some of what was collected last is not in memory."""
+        self.cold: ColdReads | None = None
+        """What is being read for it, once something is."""
+        self.row: int | None = None
+        """Of `Pending`, while it waits."""
         if plan.session is not None and plan.is_incremental:
             terms = Terms(request.rack_id, request.isolation_level, version)
             self._look_at_session(plan.session, terms)
@@ -156,18 +201,26 @@ class _Fetch:
 
     @property
     def is_enough(self) -> bool:
+        if self.is_cold and not self._bytes:
+            return False
         return self._bytes >= self.min_bytes or self._has_error
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """All that there may be to give is being read."""
+        return self.is_cold and not self._bytes
 
     def keys(self) -> list[PartitionKey]:
         found = (self._find(item) for item in self.plan.all_items())
         return [replica.key for replica in found if isinstance(replica, Replica)]
 
-    def collect(self, now_ms: float) -> None:
+    def collect(self, now_ms: float, *, may_block: bool = False) -> None:
         """Read every partition that is due, in its order, until the bytes are used up."""
         self._now_ms = now_ms
         self._bytes = 0
-        self._has_error = False
+        self._has_error = self.is_cold = False
         self._leaders = []
+        self._may_block = may_block or self._state.reads.is_over
         if self.plan.session is None or not self.plan.is_incremental:
             self.collected = [(item, self._read(item)) for item in self.plan.items]
         else:
@@ -203,6 +256,8 @@ class _Fetch:
 
     def respond(self) -> FetchResponse:
         """What was collected; in a session only what the client does not know yet."""
+        if self.cold is not None:
+            self.cold.let_go()
         topics: list[FetchableTopicResponse] = []
         session = self.plan.session
         for item, data in self.collected:
@@ -258,10 +313,16 @@ class _Fetch:
         if room <= 0 and not is_first:
             self._has_left = True
             return self._data(item, replica, b"")
+        disk = self._state.reads.disk
+        disk.reads_may_block = self._may_block
         try:
             span = self._span(replica, item, min(room, item.max_bytes), is_first)
+        except NotInMemory as missing:
+            return self._have_read(item, replica, missing)
         except DiskError:
             return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
+        finally:
+            disk.reads_may_block = True
         if isinstance(span, ErrorCode):
             self._state.touched[replica] = None
             self._state.replicas.stir(replica)  # a leader that finds damage resigns
@@ -271,6 +332,22 @@ class _Fetch:
             return self._data(item, replica, b"")
         self._bytes += span.size
         return self._data(item, replica, span)
+
+    def _have_read(self, item: FetchItem, replica: Replica, missing: NotInMemory) -> PartitionData:
+        """Nothing yet of what is not in memory; in a session it stays dirty."""
+        if self.cold is None:
+            self.cold = ColdReads(self._state.reads, row=self.row)
+        cold = self.cold
+        if cold.has_failed(missing):
+            return self._refused(item, ErrorCode.KAFKA_STORAGE_ERROR)
+        if cold.is_hopeless(missing):
+            self._may_block = True
+            data = self._read_span(item, replica)
+            self._may_block = False
+            return data
+        cold.wait_for(missing)
+        self.is_cold = self._has_left = True
+        return self._data(item, replica, b"")
 
     def _span(
         self, replica: Replica, item: FetchItem, max_bytes: int, at_least_one: bool
@@ -337,13 +414,15 @@ def validate_sessions(state: BrokerState) -> None:
             max_wait_ms=0, min_bytes=1, topics=[], isolation_level=terms.isolation_level
         )
         look = _Fetch(state, request, FetchPlan(clean), version=terms.version)
-        look.collect(0.0)
+        look.collect(0.0, may_block=True)
         for item, data in look.collected:
             assert not look.is_news(item, data), f"{item.key}: nobody looks for {data}"
 
 
 class _FollowersFetch(_Fetch):
     """A follower's: up to the end of the log, and the follower's word on what it has."""
+
+    patience_ms = FOLLOWERS_PATIENCE_MS
 
     def __init__(
         self,
@@ -380,10 +459,10 @@ class _FollowersFetch(_Fetch):
                     self._state.advanced[replica] = None
                 self._state.replicas.stir(replica)
 
-    def collect(self, now_ms: float) -> None:
+    def collect(self, now_ms: float, *, may_block: bool = False) -> None:
         self._has_news = False
         self._throttled_bytes = 0
-        super().collect(now_ms)
+        super().collect(now_ms, may_block=may_block)
 
     def respond(self) -> FetchResponse:
         for item, data in self.collected:

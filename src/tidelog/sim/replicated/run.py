@@ -22,6 +22,7 @@ from tidelog.sim.checkers.finding import Finding
 from tidelog.sim.client import Client
 from tidelog.sim.cluster import Cluster
 from tidelog.sim.host import HostOptions
+from tidelog.sim.page_cache import draw_cache_plan
 from tidelog.sim.replicated import first_answers
 from tidelog.sim.replicated.administration import administrator, trimmer
 from tidelog.sim.replicated.clients import (
@@ -97,6 +98,7 @@ class ClusterRun:
             self.plan = with_leisure(self.plan)
         is_scrubbed = Cluster.stream_of(seed, "scrubbing").random() < _SCRUBBED_SHARE
         self.plan = scrubbed(self.plan) if is_scrubbed else self.plan
+        cache = draw_cache_plan(Cluster.stream_of(seed, "page cache"))
         turn_events = draw_turn_events(Cluster.stream_of(seed, "turns"))
         self.cluster = Cluster(
             seed,
@@ -108,6 +110,7 @@ class ClusterRun:
                     validate_every=options.validate_every,
                     has_battery=self.plan.is_hasty,
                     flush_ms=self.plan.flush_ms,
+                    cache=cache,
                     turn_events=turn_events,
                 )
                 for config in self.plan.nodes

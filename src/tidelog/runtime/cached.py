@@ -1,0 +1,91 @@
+"""What of a file the page cache has, and how more of it gets there.
+
+HOT PATH. `preadv2` with `RWF_NOWAIT` reads what is in memory, and says EAGAIN where the kernel would
+have to wait for the disk. Where the system does not know that flag (other systems than Linux, some
+file systems), everything counts as cached: then a read of what is not waits, as any read does.
+
+Large ranges are only sampled: the kernel reads and drops pages in larger pieces than one. Who reads
+on the strength of that may still have to wait now and then.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+
+SAMPLED_EVERY_BYTES = 128 * 1024
+"""Of a range only a byte in so many is asked for, and the last: the kernel's usual read-ahead."""
+
+COPIED_BYTES = 64 * 1024
+"""Up to here a read is one call, into memory that is kept for that."""
+
+_LOAD_BYTES = 256 * 1024
+
+_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_UNKNOWN = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+class _Memory(threading.local):
+    """Each thread's own, to read into."""
+
+    def __init__(self) -> None:
+        self.copied = memoryview(bytearray(COPIED_BYTES))
+        self.sample = (bytearray(1),)
+
+
+_memory = _Memory()
+
+
+def read(descriptor: int, position: int, size: int) -> bytes | None:
+    """Up to `size` bytes, fewer at the end of the file; None if the disk would be waited for."""
+    if size > COPIED_BYTES or not _NOWAIT:
+        return os.pread(descriptor, size, position) if has(descriptor, position, size) else None
+    memory = _memory.copied[:size]
+    count = _read_into(descriptor, memory, position)
+    if count is None:
+        return None
+    if count < size:  # the end of the file, or of what is cached
+        return bytes(memory[:count]) if has(descriptor, position + count, 1) else None
+    return bytes(memory)
+
+
+def has(descriptor: int, position: int, size: int) -> bool:
+    """Whether reading the range would not wait for the disk, as far as samples tell."""
+    if not _NOWAIT or size <= 0:
+        return True
+    sample, last = _memory.sample, position + size - 1
+    try:
+        for at in range(position, last, SAMPLED_EVERY_BYTES):
+            os.preadv(descriptor, sample, at, _NOWAIT)
+        os.preadv(descriptor, sample, last, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _UNKNOWN:
+            raise
+    return True
+
+
+def load(descriptor: int, position: int, size: int) -> None:
+    """Read the range and throw it away: the page cache keeps it. The kernel is asked to go on
+    behind it by itself: who reads a file usually reads the next range as well."""
+    os.posix_fadvise(descriptor, position, 2 * size, os.POSIX_FADV_WILLNEED)
+    memory = memoryview(bytearray(min(size, _LOAD_BYTES)))
+    end = position + size
+    while position < end:
+        count = os.preadv(descriptor, (memory[: end - position],), position)
+        if not count:
+            return
+        position += count
+
+
+def _read_into(descriptor: int, memory: memoryview, position: int) -> int | None:
+    try:
+        return os.preadv(descriptor, (memory,), position, _NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in _UNKNOWN:
+            raise
+        return os.preadv(descriptor, (memory,), position)
