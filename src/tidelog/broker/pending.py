@@ -130,6 +130,10 @@ class Pending:
         """Rows that a commit of this node's own decisions would wake."""
         return [row for _, row in self._by_offset if row.number in self._rows]
 
+    def park_on_reads(self, slot: Slot, wait: Wait, *, deadline_ms: float) -> int:
+        """Wake the row, whose number is given, once a range that knows it was read."""
+        return self._add(slot, wait, deadline_ms=deadline_ms, partitions=[]).number
+
     def park_on_reply(self, slot: Slot, wait: Wait) -> int:
         """Wait for `take` with the number that is given here."""
         return self._add(slot, wait, deadline_ms=inf, partitions=[]).number

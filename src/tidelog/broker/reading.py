@@ -17,7 +17,7 @@ soon as it was read is read a few times, and then waited for by the loop, as if 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from tidelog.broker.effects import ReadRange
@@ -137,9 +137,9 @@ class Reads:
         """Nobody waits for what is not going to be read."""
         assert len(self._under_way) <= MAX_UNDER_WAY
         alive = [*self._under_way.values(), *self._queue]
-        assert sorted(each.number for ranges in self._by_file.values() for each in ranges) == sorted(
-            each.number for each in alive
-        )
+        assert sorted(
+            each.number for ranges in self._by_file.values() for each in ranges
+        ) == sorted(each.number for each in alive)
         for each in alive:
             for cold in each.waiting:
                 assert cold.awaited.get(each.number) is each
@@ -152,19 +152,10 @@ class Reads:
         }
 
 
-@dataclass(slots=True)
-class _Progress:
-    """Of one request through one file."""
-
-    position: int
-    turns: int = 0
-    repeats: int = 0
-
-
 class ColdReads:
     """What one request has read for it, from its first `NotInMemory` to its answer."""
 
-    __slots__ = ("_failed", "_progress", "_reads", "awaited", "row")
+    __slots__ = ("_failed", "_places", "_reads", "awaited", "row")
 
     def __init__(self, reads: Reads, *, row: int | None = None) -> None:
         self.awaited: dict[int, Range] = {}
@@ -172,7 +163,8 @@ class ColdReads:
         self.row = row
         """Which row of `Pending` waits for them."""
         self._reads = reads
-        self._progress: dict[File, _Progress] = {}
+        self._places: dict[File, Counter[int]] = {}
+        """How often which positions of a file were read for it."""
         self._failed: set[File] = set()
 
     def has_failed(self, missing: NotInMemory) -> bool:
@@ -181,10 +173,10 @@ class ColdReads:
 
     def is_hopeless(self, missing: NotInMemory) -> bool:
         """Memory is too short for it to stay there until it is used, or there is no end of it."""
-        progress = self._progress.get(missing.file)
-        return progress is not None and (
-            progress.turns >= MAX_TURNS or progress.repeats >= MAX_REPEATS
-        )
+        places = self._places.get(missing.file)
+        if places is None:
+            return False
+        return places.total() >= MAX_TURNS or places[missing.position] >= MAX_REPEATS
 
     def wait_for(self, missing: NotInMemory) -> None:
         """Have the range read, if it is not being read already."""
@@ -198,18 +190,15 @@ class ColdReads:
         found.waiting[self] = None
 
     def _doublings(self, missing: NotInMemory) -> int:
-        progress = self._progress.get(missing.file)
-        return 0 if progress is None else min(progress.turns - progress.repeats, MAX_DOUBLINGS)
+        places = self._places.get(missing.file)
+        return 0 if places is None else min(len(places), MAX_DOUBLINGS)
 
     def ended(self, gone: Range, *, is_failed: bool) -> None:
         """A range was read, or could not be."""
         self.awaited.pop(gone.number, None)
         if is_failed:
             self._failed.add(gone.file)
-        progress = self._progress.setdefault(gone.file, _Progress(-1))
-        progress.turns += 1
-        progress.repeats = progress.repeats + 1 if gone.position == progress.position else 0
-        progress.position = gone.position
+        self._places.setdefault(gone.file, Counter())[gone.position] += 1
 
     def let_go(self) -> None:
         """The request is answered, or its client is gone."""

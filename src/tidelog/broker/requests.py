@@ -53,8 +53,8 @@ from tidelog.wire.requests import (
     encode_response,
 )
 
-_LONG_POLLS = frozenset((1, 11, 14))
-"""Fetch, JoinGroup, SyncGroup."""
+_NO_WRITES = frozenset((1, 2, 11, 14))
+"""Fetch, ListOffsets, JoinGroup, SyncGroup: whoever comes behind one of them need not wait for it."""
 
 _SERIES = frozenset((PRODUCE, OFFSET_COMMIT))
 """Writes that are handled at once behind writes of their own kind."""
@@ -224,7 +224,7 @@ class Requests:
             response = route.handle(self._state, call, request)
         if response is PARKED:
             api_key = slot.header.api_key
-            if api_key not in _LONG_POLLS:
+            if api_key not in _NO_WRITES:
                 self._state.flushing.write_waits(slot.connection)
                 if self._keeps_order and not slot.connection.is_from_node:
                     self._connections.write_waits(slot, effects, mutes=api_key not in _SERIES)

@@ -435,7 +435,7 @@ class Host:
                 self.disk.lose_process()
 
     def _begin_read(self, life: Life, effect: ReadRange) -> None:
-        duration_ms = self._options.cache.draw_read_ms(self._read_random)
+        duration_ms = self.disk.page_cache.plan.draw_read_ms(self._read_random)
         self._schedule.after(duration_ms, lambda: self._finish_read(life, effect))
 
     def _finish_read(self, life: Life, effect: ReadRange) -> None:

@@ -303,6 +303,7 @@ class _Run:
         self.cluster.trace.say("heal", "no more faults")
         self.nemesis.is_over = True
         host.disk.faults.heal()
+        host.disk.page_cache.heal()
         host.flush_stall_ms = 0.0
         self.cluster.network.heal()
         if host.life is not None:

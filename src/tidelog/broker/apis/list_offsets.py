@@ -12,14 +12,21 @@ own log: where it ends and the leader epoch of its last record, or, read committ
 knows the log to be committed. So a controller learns what the replicas of a partition without a
 leader have. One that has not heard of the leader epoch that is asked for may still be following
 another leader, and says UNKNOWN_LEADER_EPOCH.
+
+A look-up by time reads the indexes of every segment from the first on. What of them is not in memory
+is read as an effect (`broker/reading.py`), and the whole request is answered afresh after that; what
+takes longer than `READ_PATIENCE_MS` is REQUEST_TIMED_OUT, and the client asks again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from tidelog.broker.state import BrokerState, Call
-from tidelog.log.disk import DiskError
+from tidelog.broker.pending import Wait
+from tidelog.broker.reading import ColdReads
+from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
+from tidelog.log.disk import DiskError, NotInMemory
+from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch
 from tidelog.partition.leader import Leader
@@ -41,26 +48,119 @@ _EARLIEST_PENDING_UPLOAD = -6
 _READ_COMMITTED = 1
 
 
-def handle(state: BrokerState, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    times_named = Counter(
-        (topic.name, asked.partition_index)
-        for topic in request.topics
-        for asked in topic.partitions
-    )
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(state, topic.name, asked, request)
-                    if times_named[topic.name, asked.partition_index] == 1
-                    else _refused(asked)
-                    for asked in topic.partitions
-                ],
-            )
+READ_PATIENCE_MS = 10_000.0
+"""Well below the 30 s after which clients believe that nobody is there."""
+
+
+def handle(
+    state: BrokerState, call: Call, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Sentinel:
+    look_up = _LookUp(state, request)
+    response = look_up.answer()
+    if look_up.cold is None or not look_up.is_cold:
+        return response
+    deadline_ms = call.now.monotonic_ms + READ_PATIENCE_MS
+    wait = LookUpWait(look_up)
+    look_up.cold.row = state.pending.park_on_reads(call.slot, wait, deadline_ms=deadline_ms)
+    return PARKED
+
+
+class LookUpWait(Wait):
+    """Indexes, or the batches that they lead to, are being read."""
+
+    __slots__ = ("_look_up",)
+
+    def __init__(self, look_up: _LookUp) -> None:
+        self._look_up = look_up
+
+    def resume(self, now: Now, *, is_expired: bool) -> ListOffsetsResponse | None:
+        look_up = self._look_up
+        assert look_up.cold is not None
+        if look_up.cold.awaited and not is_expired:
+            return None  # all partitions are looked at again, so not after each range
+        response = look_up.answer()
+        if look_up.is_cold and not is_expired:
+            return None
+        look_up.cold.let_go()
+        return response
+
+    def describe(self) -> str:
+        cold = self._look_up.cold
+        assert cold is not None
+        return f"ListOffsets waits for {', '.join(map(str, cold.awaited.values()))} to be read"
+
+    def abandoned(self, number: int) -> None:
+        assert self._look_up.cold is not None
+        self._look_up.cold.let_go()
+
+
+class _LookUp:
+    """One request, answered afresh each time something was read for it."""
+
+    def __init__(self, state: BrokerState, request: ListOffsetsRequest) -> None:
+        self.state = state
+        self.request = request
+        self.cold: ColdReads | None = None
+        self.is_cold = False
+        """Something that the last answer needed is not in memory."""
+        self._times_named = Counter(
+            (topic.name, asked.partition_index)
             for topic in request.topics
-        ]
-    )
+            for asked in topic.partitions
+        )
+
+    def answer(self) -> ListOffsetsResponse:
+        self.is_cold = False
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[self._answer(topic.name, asked) for asked in topic.partitions],
+                )
+                for topic in self.request.topics
+            ]
+        )
+
+    def _answer(self, topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        if self._times_named[topic, asked.partition_index] > 1:
+            return _refused(asked)
+        return _answer(self, topic, asked)
+
+    def find(self, leader: Leader, timestamp: int, answer: ListOffsetsPartitionResponse) -> None:
+        """In the log of the partition. Reads that would block do not."""
+        disk = self.state.reads.disk
+        disk.reads_may_block = self.state.reads.is_over
+        try:
+            _look_up(leader, timestamp, answer)
+        except NotInMemory as missing:
+            self._have_read(leader, timestamp, answer, missing)
+        except DiskError:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        finally:
+            disk.reads_may_block = True
+
+    def _have_read(
+        self,
+        leader: Leader,
+        timestamp: int,
+        answer: ListOffsetsPartitionResponse,
+        missing: NotInMemory,
+    ) -> None:
+        cold = self.cold = self.cold or ColdReads(self.state.reads)
+        is_hopeless = cold.is_hopeless(missing)
+        if not is_hopeless and not cold.has_failed(missing):
+            cold.wait_for(missing)
+            self.is_cold = True
+            answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+            return
+        if not is_hopeless:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            return
+        self.state.reads.disk.reads_may_block = True
+        try:
+            _look_up(leader, timestamp, answer)
+        except DiskError:
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _refused(asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
@@ -70,8 +170,9 @@ def _refused(asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
 
 
 def _answer(
-    state: BrokerState, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
+    look_up: _LookUp, topic: str, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
+    state, request = look_up.state, look_up.request
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     if request.replica_id == DEBUGGING_REPLICA and asked.timestamp == LATEST_TIMESTAMP:
         is_committed = request.isolation_level == _READ_COMMITTED
@@ -87,13 +188,10 @@ def _answer(
     if not leader.may_acknowledge:
         answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return answer
-    try:
-        if request.replica_id >= 0 and asked.timestamp == LATEST_TIMESTAMP:
-            answer.offset, answer.leader_epoch = leader.log.log_end_offset, leader.leader_epoch
-        else:
-            _look_up(leader, asked.timestamp, answer)
-    except DiskError:
-        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    if request.replica_id >= 0 and asked.timestamp == LATEST_TIMESTAMP:
+        answer.offset, answer.leader_epoch = leader.log.log_end_offset, leader.leader_epoch
+    else:
+        look_up.find(leader, asked.timestamp, answer)
     return answer
 
 

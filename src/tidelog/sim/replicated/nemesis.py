@@ -87,6 +87,7 @@ class Nemesis:
         for host in self._cluster.hosts.values():
             host.thaw()
             host.disk.faults.heal()
+            host.disk.page_cache.heal()
             host.flush_stall_ms = 0.0
             if host.life is not None and _has_failed(host):
                 host.crash("kill")
