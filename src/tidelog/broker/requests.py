@@ -54,7 +54,7 @@ from tidelog.wire.requests import (
 )
 
 _NO_WRITES = frozenset((1, 2, 11, 14))
-"""Fetch, ListOffsets, JoinGroup, SyncGroup: whoever comes behind one of them need not wait for it."""
+"""Fetch, ListOffsets, JoinGroup, SyncGroup: who comes behind one of them need not wait for it."""
 
 _SERIES = frozenset((PRODUCE, OFFSET_COMMIT))
 """Writes that are handled at once behind writes of their own kind."""

@@ -1,8 +1,8 @@
 """What of a file the page cache has, and how more of it gets there.
 
-HOT PATH. `preadv2` with `RWF_NOWAIT` reads what is in memory, and says EAGAIN where the kernel would
-have to wait for the disk. Where the system does not know that flag (other systems than Linux, some
-file systems), everything counts as cached: then a read of what is not waits, as any read does.
+HOT PATH. `preadv2` with `RWF_NOWAIT` reads what is in memory, and says EAGAIN where the kernel
+would have to wait for the disk. Where the system does not know that flag (other systems than Linux,
+some file systems), everything counts as cached: a read of what is not waits, as any read does.
 
 Large ranges are only sampled: the kernel reads and drops pages in larger pieces than one. Who reads
 on the strength of that may still have to wait now and then.

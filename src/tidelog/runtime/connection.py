@@ -5,6 +5,9 @@ reused buffer and handed to the node in place; a response leaves with one `sendm
 `sendfile` where it is a large range of a file. While a client does not take its responses, no
 more of its requests are read: its memory here is bounded by what it already sent.
 
+A range of a file was in memory when its response was made. A client that takes its time may find it
+gone: then a piece of it at a time is read in another thread, and only this connection waits.
+
 In one turn of the loop a connection hands over a few of its frames at most (`TURN_FRAMES`,
 `TURN_S`); if more have been received, they wait for its next turn, and meanwhile nothing is read
 from it.
@@ -19,11 +22,12 @@ from collections import deque
 from collections.abc import Callable
 
 from tidelog.broker.effects import Part
-from tidelog.log.disk import DiskError, FileSpan
+from tidelog.log.disk import DiskError, FileSpan, NotInMemory
 from tidelog.model.ids import ConnectionId
 from tidelog.model.limits import MIN_REQUEST_BYTES
 from tidelog.runtime.file_disk import OpenFile
 from tidelog.runtime.frame_progress import FrameProgress
+from tidelog.runtime.range_readers import HaveRead
 from tidelog.runtime.receive_pool import FREE_BYTES, ReceivePool
 from tidelog.runtime.turns import Turns
 from tidelog.wire.errors import DecodeError
@@ -47,6 +51,9 @@ _MAX_PARTS = 64
 _MAX_READ_BYTES = 512 * 1024
 """File contents in memory per connection: a client that never reads costs no more than this."""
 
+
+_LOOKED_AHEAD_BYTES = 1024 * 1024
+"""Of a large range so much is asked for being in memory, and sent, at a time."""
 
 CLOSING_GRACE_S = 3.0
 """How long a client that is to be sent away may take to read its last responses."""
@@ -72,7 +79,9 @@ class SocketConnection:
         pool: ReceivePool,
         on_frame: Callable[[ConnectionId, memoryview], None],
         on_lost: Callable[[ConnectionId, str], None],
+        have_read: HaveRead | None = None,
     ) -> None:
+        """`have_read`: for connections on which ranges of files are sent."""
         self.connection_id = connection_id
         self._turns = turns
         self._loop = turns.loop
@@ -81,6 +90,7 @@ class SocketConnection:
         self._frames = FrameBuffer(max_frame_bytes, min_frame_bytes)
         self._on_frame = on_frame
         self._on_lost = on_lost
+        self._have_read = have_read
         self._output: deque[Part] = deque()
         self._pool = pool
         self._room = pool.room(owner, self._on_room)
@@ -91,6 +101,8 @@ class SocketConnection:
         self._is_paused = False
         self._is_reading = False
         self._is_writing = False
+        self._is_held_up = False
+        """What is to be sent waits for room in the socket, or for the disk."""
         self._is_closing = False
         self._is_closed = False
 
@@ -267,23 +279,60 @@ class SocketConnection:
                     self._send_bytes()
         except (BlockingIOError, InterruptedError):
             self._wait_for_room()
-            return
+        except NotInMemory:
+            self._wait_for_disk()
         except (OSError, DiskError) as error:
             self._lose(str(error))
-            return
-        if self._is_writing:
-            self._loop.remove_writer(self._fd)
-            self._is_writing = False
-            if self._is_closing:
-                self._lose("closed by the node")
-            else:
-                self._queue_turn()
+        else:
+            if self._is_held_up:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """All of the output has left, and some of it had to wait."""
+        self._is_held_up = False
+        self._unwatch_room()
+        if self._is_closing:
+            self._lose("closed by the node")
+        else:
+            self._queue_turn()
 
     def _wait_for_room(self) -> None:
+        self._is_held_up = True
         if not self._is_writing:
             self._loop.add_writer(self._fd, self._on_writable)
             self._is_writing = True
         self._update_reading()
+
+    def _unwatch_room(self) -> None:
+        if self._is_writing:
+            self._loop.remove_writer(self._fd)
+            self._is_writing = False
+
+    def _wait_for_disk(self) -> None:
+        """The next piece of the output is read elsewhere, and takes its place when it is there."""
+        self._is_held_up = True
+        self._unwatch_room()
+        self._update_reading()
+        span = self._output[0]
+        assert isinstance(span, FileSpan)
+        assert isinstance(span.file, OpenFile)
+        assert self._have_read is not None
+        size = min(span.size, _MAX_READ_BYTES)
+        self._have_read(span.file, span.position, size, self._on_read)
+
+    def _on_read(self, data: bytes | DiskError) -> None:
+        if self._is_closed:
+            return
+        span = self._output.popleft()
+        assert isinstance(span, FileSpan)
+        if isinstance(data, DiskError) or len(data) != min(span.size, _MAX_READ_BYTES):
+            self._lose(str(data) if isinstance(data, DiskError) else _SHORT_FILE)
+            return
+        left = span.size - len(data)
+        if left:
+            self._output.appendleft(FileSpan(span.file, span.position + len(data), left))
+        self._output.appendleft(data)
+        self._write()
 
     def _send_bytes(self) -> None:
         """As many small parts as there are in a row, in one call."""
@@ -296,7 +345,12 @@ class SocketConnection:
                 if part.size >= SENDFILE_FROM_BYTES or gathered >= _MAX_READ_BYTES:
                     flags = socket.MSG_MORE
                     break
-                part = output[index] = _content(part)
+                try:
+                    part = output[index] = self._content(part)
+                except NotInMemory:
+                    if not buffers:
+                        raise
+                    break
             gathered += len(part)
             buffers.append(part)
         sent = self._socket.sendmsg(buffers, [], flags)
@@ -311,10 +365,24 @@ class SocketConnection:
         while output and not isinstance(output[0], FileSpan) and not output[0]:
             output.popleft()
 
-    def _send_file(self, span: FileSpan) -> None:
+    def _content(self, span: FileSpan) -> bytes:
+        """All of it: the length is on its way to the client already."""
         file = span.file
+        if self._have_read is None or not isinstance(file, OpenFile):
+            data = span.read()
+        else:
+            data = file.read_now(span.position, span.size)
+        if len(data) != span.size:
+            raise OSError(_SHORT_FILE)
+        return data
+
+    def _send_file(self, span: FileSpan) -> None:
+        file, size = span.file, span.size
         assert isinstance(file, OpenFile)
-        sent = file.send_to(self._fd, span.position, span.size)
+        if self._is_held_up and self._have_read is not None:
+            size = min(size, _LOOKED_AHEAD_BYTES)
+            file.require_now(span.position, size)
+        sent = file.send_to(self._fd, span.position, size)
         if sent == 0:
             raise OSError(_SHORT_FILE)
         if sent == span.size:
@@ -337,17 +405,7 @@ class SocketConnection:
         self._is_closed = True
         self._output.clear()
         self._update_reading()
-        if self._is_writing:
-            self._loop.remove_writer(self._fd)
-            self._is_writing = False
+        self._unwatch_room()
         self._socket.close()
         self._room.close()
         self._on_lost(self.connection_id, reason)
-
-
-def _content(span: FileSpan) -> bytes:
-    """All of it: the length is on its way to the client already."""
-    data = span.read()
-    if len(data) != span.size:
-        raise OSError(_SHORT_FILE)
-    return data

@@ -111,6 +111,10 @@ class OpenFile:
     def read(self, position: int, size: int) -> bytes:
         if not self.disk.reads_may_block:
             return self.read_now(position, size)
+        return self.read_waiting(position, size)
+
+    def read_waiting(self, position: int, size: int) -> bytes:
+        """As `read`, whether or not the disk's reads may block: for other threads."""
         descriptor = self.disk.begin_use(self)
         try:
             data = os.pread(descriptor, size, position)
@@ -123,7 +127,7 @@ class OpenFile:
             self.disk.end_use(self)
 
     def read_now(self, position: int, size: int) -> bytes:
-        """As `read`, and `NotInMemory` instead of waiting for the disk. For the loop's thread."""
+        """As `read`, and `NotInMemory` instead of waiting for the disk."""
         descriptor = self.disk.begin_use(self)
         try:
             data = cached.read(descriptor, position, size)
@@ -152,7 +156,7 @@ class OpenFile:
             raise NotInMemory(self, position, size)
 
     def load(self, position: int, size: int) -> None:
-        """Have the range in memory. Blocks: not for the loop's thread."""
+        """Have the range in memory, whatever time that takes: for other threads."""
         descriptor = self.disk.begin_use(self)
         try:
             cached.load(descriptor, position, size)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tidelog.broker.configuration import NodeConfig
 from tidelog.broker.effects import (
@@ -41,7 +41,6 @@ from tidelog.broker.events import (
     Event,
     FlushDone,
     FrameReceived,
-    RangeRead,
     StopRequested,
     Tick,
 )
@@ -65,6 +64,8 @@ from tidelog.runtime.zookeeper import KazooMissing, ZooKeeperDoor
 from tidelog.zookeeper.requests import AskZooKeeper
 
 log = logging.getLogger("tidelog")
+
+T = TypeVar("T")
 
 _SWITCH_INTERVAL_S = 0.0005
 """How long the flush thread, when a flush is done, waits for a busy loop to let it say so. Python's
@@ -161,7 +162,7 @@ class Service:
         self._turn_now: Now | None = None
         """While a turn is on, what the clock said when it began."""
         self._flusher = Flusher(self._flush_done_in_thread)
-        self._readers = RangeReaders(self._range_read_in_thread)
+        self._readers = RangeReaders(self._call_from_thread, self._step)
         self._peers = PeerSockets(
             self._turns,
             max_frame_bytes=self._settings.socket_request_max_bytes,
@@ -181,7 +182,7 @@ class Service:
             PauseReading: self._pause,
             ResumeReading: self._resume,
             StartFlush: self._flush,
-            ReadRange: self._readers.read,
+            ReadRange: self._readers.load,
             CallPeer: self._peers.call,
             HangUp: self._peers.hang_up,
             AskZooKeeper: self._ask_zookeeper,
@@ -305,6 +306,7 @@ class Service:
             pool=self._receive_pool,
             on_frame=self._on_frame,
             on_lost=partial(self._on_lost, host),
+            have_read=self._readers.read,
         )
         self._connections[connection_id] = connection
         self._connections_from[host] += 1
@@ -332,10 +334,10 @@ class Service:
     def _flush_done_in_thread(self, event: FlushDone) -> None:
         self._turns.tell(partial(self._on_flush_done, event))
 
-    def _range_read_in_thread(self, event: RangeRead) -> None:
+    def _call_from_thread(self, function: Callable[[T], None], argument: T, /) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._step, event)
-        except RuntimeError:  # the loop has ended: nobody waits for the range
+            self._loop.call_soon_threadsafe(function, argument)
+        except RuntimeError:  # the loop has ended: nobody waits for what was read
             pass
 
     def _on_flush_done(self, event: FlushDone) -> None:

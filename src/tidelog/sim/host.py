@@ -75,7 +75,7 @@ class HostOptions:
     has_battery: bool = False
     """The machine never loses power: at the worst the process dies."""
     flush_ms: tuple[float, float] = (0.2, 2.0)
-    cache: CachePlan = CachePlan()
+    cache: CachePlan = field(default_factory=CachePlan)
     turn_events: int = 1
     """So many events at most are received before the node settles."""
 

@@ -47,9 +47,9 @@ _FIRST_FROM_FOLLOWERS = 11
 """From this version on, consumers may read from followers."""
 
 READ_PATIENCE_MS = 10_000.0
-"""So long after `max_wait_ms` a consumer's fetch waits for the disk, if it has nothing else to give:
-well below the 30 s after which clients believe that nobody is there. It is answered without those
-records then; their next fetch waits for the same read."""
+"""So long after `max_wait_ms` a consumer's fetch waits for the disk, if it has nothing else to
+give: well below the 30 s after which clients believe that nobody is there. It is answered without
+those records then; their next fetch waits for the same read."""
 
 FOLLOWERS_PATIENCE_MS = 1_000.0
 """A follower gives the connection up about two seconds after it has asked."""

@@ -13,9 +13,9 @@ knows the log to be committed. So a controller learns what the replicas of a par
 leader have. One that has not heard of the leader epoch that is asked for may still be following
 another leader, and says UNKNOWN_LEADER_EPOCH.
 
-A look-up by time reads the indexes of every segment from the first on. What of them is not in memory
-is read as an effect (`broker/reading.py`), and the whole request is answered afresh after that; what
-takes longer than `READ_PATIENCE_MS` is REQUEST_TIMED_OUT, and the client asks again.
+A look-up by time reads the indexes of every segment from the first on. What of them is not in
+memory is read as an effect (`broker/reading.py`), and the whole request is answered afresh after
+that; what takes longer than `READ_PATIENCE_MS` is REQUEST_TIMED_OUT, and the client asks again.
 """
 
 from __future__ import annotations
