@@ -13,14 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from functools import cache
 
 SAMPLED_EVERY_BYTES = 128 * 1024
 """Of a range only a byte in so many is asked for, and the last: the kernel's usual read-ahead."""
 
 COPIED_BYTES = 64 * 1024
 """Up to here a read is one call, into memory that is kept for that."""
-
-_LOAD_BYTES = 256 * 1024
 
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _UNKNOWN = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -68,16 +67,20 @@ def has(descriptor: int, position: int, size: int) -> bool:
 
 
 def load(descriptor: int, position: int, size: int) -> None:
-    """Read the range and throw it away: the page cache keeps it. The kernel is asked to go on
-    behind it by itself: who reads a file usually reads the next range as well."""
-    os.posix_fadvise(descriptor, position, 2 * size, os.POSIX_FADV_WILLNEED)
-    memory = memoryview(bytearray(min(size, _LOAD_BYTES)))
+    """Wait until the range is in memory. `sendfile` to nowhere: the kernel reads the pages, and
+    copies none of them. The next range, which whoever reads a file usually asks for as well, is
+    begun by the kernel's own read-ahead."""
     end = position + size
     while position < end:
-        count = os.preadv(descriptor, (memory[: end - position],), position)
+        count = os.sendfile(_nowhere(), descriptor, position, end - position)
         if not count:
             return
         position += count
+
+
+@cache
+def _nowhere() -> int:
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def _read_into(descriptor: int, memory: memoryview, position: int) -> int | None:
