@@ -8,12 +8,13 @@ from typing import Any
 
 from tidelog.broker.apis.versions import SERVED
 from tidelog.broker.configuration import NodeConfig
-from tidelog.broker.effects import Effect, Report, SendResponse, StartFlush
+from tidelog.broker.effects import Effect, ReadRange, Report, SendResponse, StartFlush
 from tidelog.broker.events import (
     ConnectionOpened,
     Event,
     FlushDone,
     FrameReceived,
+    RangeRead,
     StopRequested,
     Tick,
 )
@@ -22,7 +23,8 @@ from tidelog.log.disk import Disk, DiskError, FileSpan
 from tidelog.model.clock import Now
 from tidelog.model.ids import ConnectionId, NodeId
 from tidelog.model.settings import Value, node_settings, parse_settings
-from tidelog.runtime.file_disk import FileDisk
+from tidelog.runtime.file_disk import FileDisk, OpenFile
+from tidelog.sim.disk import SimFile
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.wire.messages.produce import (
@@ -37,7 +39,8 @@ from tidelog.wire.schema import schema_of
 
 
 class NodeDriver:
-    """Steps a node and keeps what it does. Flushes finish at once unless `holds_flushes`."""
+    """Steps a node and keeps what it does. Flushes finish at once unless `holds_flushes`, and so do
+    reads of what is not in memory unless `holds_reads`."""
 
     def __init__(self, data_dir: Path, disk: Disk | None = None, **settings: str) -> None:
         self.data_dir = data_dir
@@ -49,6 +52,8 @@ class NodeDriver:
         self.wall_ahead_ms = 0
         self.holds_flushes = False
         self.held: list[StartFlush] = []
+        self.holds_reads = False
+        self.held_reads: list[ReadRange] = []
         self.effects: list[Effect] = []
         self._sent: dict[tuple[ConnectionId, int], tuple[int, int]] = {}
         self.responses: dict[int, Any] = {}
@@ -85,8 +90,12 @@ class NodeDriver:
                 self._receive(effect)
             elif isinstance(effect, StartFlush):
                 self.held.append(effect)
+            elif isinstance(effect, ReadRange):
+                self.held_reads.append(effect)
         if not self.holds_flushes:
             self.finish_flushes()
+        if not self.holds_reads:
+            self.finish_reads()
         return effects
 
     def finish_flushes(self, error: DiskError | None = None) -> None:
@@ -96,6 +105,19 @@ class NodeDriver:
                 for target in effect.targets:
                     target.sync()
             self.step(FlushDone(effect.round, error))
+
+    def finish_reads(self, error: DiskError | None = None) -> None:
+        """All that are under way, and those that they lead to if reads are not held."""
+        held, self.held_reads = self.held_reads, []
+        for effect in held:
+            assert isinstance(effect.file, OpenFile | SimFile)
+            failure = error
+            if failure is None:
+                try:
+                    effect.file.load(effect.position, effect.size)
+                except DiskError as refused:
+                    failure = refused
+            self.step(RangeRead(effect.number, failure))
 
     def submit(
         self, request: Any, *, version: int | None = None, connection: ConnectionId | None = None

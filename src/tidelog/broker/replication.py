@@ -23,7 +23,7 @@ from tidelog.wire.messages.alter_partition import AlterPartitionRequest, AlterPa
 from tidelog.wire.messages.fetch import FetchResponse
 
 _PROPOSAL_TIMEOUT_MS = 2_000.0
-_FETCH_GRACE_MS = 1_500.0
+FETCH_GRACE_MS = 1_500.0
 """Beyond what the leader may keep a fetch waiting."""
 
 
@@ -73,7 +73,7 @@ class Replication:
             endpoint,
             fetch.lane,
             fetch.request,
-            deadline_ms=now.monotonic_ms + settings.fetch_wait_max_ms + _FETCH_GRACE_MS,
+            deadline_ms=now.monotonic_ms + settings.fetch_wait_max_ms + FETCH_GRACE_MS,
             conversation=Then(
                 lambda then, response: self._fetched(then, fetch, response),
                 lambda then, reason: self._replicas.following.failed(then.monotonic_ms, fetch),

@@ -1,11 +1,12 @@
-"""The real disk, which can be declared full."""
+"""The real disk, which can be declared full, or so slow that no read of it ends."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 
-from tidelog.log.disk import Buffer, DiskFull
+from tidelog.log.disk import Buffer, DiskFull, NotInMemory
 from tidelog.runtime.file_disk import FileDisk, OpenFile
 
 
@@ -16,27 +17,69 @@ class Room:
         self.is_full = False
 
 
+class Reads:
+    """Whether they come to an end. While they are held, nothing is in memory but what the node
+    knows that it wrote lately, and a read that may wait for the disk waits for `release`."""
+
+    def __init__(self) -> None:
+        self._are_free = threading.Event()
+        self._are_free.set()
+
+    @property
+    def are_held(self) -> bool:
+        return not self._are_free.is_set()
+
+    def hold(self) -> None:
+        self._are_free.clear()
+
+    def release(self) -> None:
+        self._are_free.set()
+
+    def wait(self) -> None:
+        self._are_free.wait()
+
+
 class FillableFile(OpenFile):
     """Does not grow while the disk is full; what it has can be overwritten, as on a real one."""
 
     __slots__ = ()
 
+    def read_now(self, position: int, size: int) -> bytes:
+        if not self._disk.reads_may_block and self._disk.reads.are_held:
+            raise NotInMemory(self, position, size)
+        return super().read_now(position, size)
+
+    def require_now(self, position: int, size: int) -> None:
+        if self._disk.reads.are_held:
+            raise NotInMemory(self, position, size)
+        super().require_now(position, size)
+
+    def load(self, position: int, size: int) -> None:
+        self._disk.reads.wait()
+        super().load(position, size)
+
+    @property
+    def _disk(self) -> FillableDisk:
+        assert isinstance(self.disk, FillableDisk)
+        return self.disk
+
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
-        disk = self.disk
-        assert isinstance(disk, FillableDisk)
-        if disk.room.is_full and position + sum(map(len, parts)) > self.size():
+        if self._disk.room.is_full and position + sum(map(len, parts)) > self.size():
             raise DiskFull(f"writing {self.name}: no space left (fill_disk)")
         super().write(position, parts, needs_sync=needs_sync)
 
 
 class FillableDisk(FileDisk):
-    """A `FileDisk` with a limit that is reached when a test says so."""
+    """A `FileDisk` with a limit that is reached when a test says so, and reads that end then."""
 
     file_type = FillableFile
 
-    def __init__(self, root: str | os.PathLike[str], room: Room) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], room: Room, reads: Reads | None = None
+    ) -> None:
         super().__init__(root)
         self.room = room
+        self.reads = reads or Reads()
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         if create:

@@ -22,7 +22,7 @@ from tidelog.model.settings import parse_settings
 from tidelog.runtime.service import ServeError, ServeOptions, Service, lock_data_directory
 from tidelog.testing.clock import MovableClock
 from tidelog.testing.direct import direct_client
-from tidelog.testing.disk import FillableDisk, Room
+from tidelog.testing.disk import FillableDisk, Reads, Room
 from tidelog.testing.faults import Delay, Fault, Faults, Loss, Refusal, error_named
 from tidelog.testing.gate import Gate
 from tidelog.testing.node_error import NodeError
@@ -61,6 +61,7 @@ class Node:
         self._clock = MovableClock()
         self._faults = Faults()
         self._room = Room()
+        self._reads = Reads()
         self._port_holder = _bound_socket()
         self.data_dir = Path(data_dir or tempfile.mkdtemp(prefix="tidelog-"))
         self.host = _HOST
@@ -158,6 +159,15 @@ class Node:
     def free_disk(self) -> None:
         self._room.is_full = False
 
+    def hold_reads(self) -> None:
+        """The disk is so slow that nothing comes from it, until `release_reads`. Records that were
+        written since the start and are among the last of their partition are in memory; who asks
+        for others waits."""
+        self._reads.hold()
+
+    def release_reads(self) -> None:
+        self._reads.release()
+
     def pause(self) -> None:
         """Stand still, as a process on SIGSTOP: connections are open and nobody answers."""
         self._thread.pause()
@@ -169,6 +179,7 @@ class Node:
         """No more faults: as if none had been asked for. A crashed node stays down."""
         self._faults.lift_all()
         self.free_disk()
+        self.release_reads()
         self.resume()
 
     def advance(
@@ -250,7 +261,7 @@ class Node:
         return Service(loop, options, clock=self._clock, make_node=self._make_machine)
 
     def _make_machine(self, config: NodeConfig, data_dir: Path) -> Gate:
-        self._disk = FillableDisk(data_dir, self._room)
+        self._disk = FillableDisk(data_dir, self._room, self._reads)
         node = BrokerNode(config, self._disk, SystemRandom(), handlers=self._faults.handlers())
         self._gate = Gate(node, self._faults)
         return self._gate
@@ -287,6 +298,7 @@ class Node:
             self._lock = None
 
     def _let_go(self) -> None:
+        self._reads.release()
         self._release()
         self._port_holder.close()
         if self._is_temporary:

@@ -3,91 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+
+from tests.unit.runtime.stage import LARGEST, MB, WAIT_S, frame_of, stage
 
 from tidelog.model.ids import ConnectionId
-from tidelog.runtime.connection import TURN_FRAMES, SocketConnection
-from tidelog.runtime.receive_pool import ReceivePool
-from tidelog.runtime.turns import Turns
-
-_MB = 1024 * 1024
-_LARGEST = 4 * _MB
-_WAIT_S = 60.0
-
-
-def frame_of(text: bytes) -> bytes:
-    return len(text).to_bytes(4, "big") + text
-
-
-class Stage:
-    """Connections whose frames are noted in the order in which they are handed over."""
-
-    def __init__(self, *, limit: int) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.turns = Turns(self.loop, begin=lambda: None, end=lambda: None)
-        self.pool = ReceivePool(limit, largest=_LARGEST)
-        self.handed: list[tuple[int, bytes]] = []
-        self.lost: dict[int, str] = {}
-        self.connections: list[SocketConnection] = []
-        self.defects: list[str] = []
-        self.loop.set_exception_handler(lambda _, context: self.defects.append(str(context)))
-        self._clients: list[socket.socket] = []
-
-    def connect(
-        self, on_frame: Callable[[ConnectionId, memoryview], None] | None = None
-    ) -> socket.socket:
-        client, server = socket.socketpair()
-        for sock in (client, server):
-            sock.setblocking(False)
-        connection = SocketConnection(
-            self.turns,
-            server,
-            ConnectionId(len(self.connections)),
-            owner="host",
-            max_frame_bytes=_LARGEST,
-            pool=self.pool,
-            on_frame=on_frame or self._on_frame,
-            on_lost=self._on_lost,
-        )
-        self.connections.append(connection)
-        self._clients.append(client)
-        connection.start()
-        return client
-
-    def close(self) -> None:
-        for connection in self.connections:
-            connection.abort()
-        for client in self._clients:
-            client.close()
-        self.turns.close()
-
-    async def send(self, client: socket.socket, data: bytes) -> None:
-        async with asyncio.timeout(_WAIT_S):
-            await self.loop.sock_sendall(client, data)
-
-    async def turns_until(self, count: int) -> None:
-        """Until so many frames were handed over."""
-        async with asyncio.timeout(_WAIT_S):
-            while len(self.handed) < count:
-                await asyncio.sleep(0)
-
-    def _on_frame(self, number: ConnectionId, frame: memoryview) -> None:
-        self.handed.append((number, bytes(frame[:8])))
-
-    def _on_lost(self, number: ConnectionId, reason: str) -> None:
-        self.lost[number] = reason
-
-
-@contextmanager
-def stage(*, limit: int = 64 * _MB) -> Iterator[Stage]:
-    made = Stage(limit=limit)
-    try:
-        yield made
-        assert not made.defects
-    finally:
-        made.close()
+from tidelog.runtime.connection import TURN_FRAMES
 
 
 def test_many_pipelined_frames_let_another_connection_have_its_turn() -> None:
@@ -143,14 +63,14 @@ def test_half_a_frame_is_given_up_with_its_connection_and_its_memory() -> None:
         with stage() as on:
             client = on.connect()
             whole = on.pool.free_bytes
-            await on.send(client, (4 * _MB - 10).to_bytes(4, "big") + bytes(_MB))
-            async with asyncio.timeout(_WAIT_S):
-                while on.pool.free_bytes > whole - _MB // 2:
+            await on.send(client, (4 * MB - 10).to_bytes(4, "big") + bytes(MB))
+            async with asyncio.timeout(WAIT_S):
+                while on.pool.free_bytes > whole - MB // 2:
                     await asyncio.sleep(0)
             for now_ms in (0.0, 29_999.0):
                 on.connections[0].look_after(now_ms, timeout_ms=30_000)
                 assert not on.lost
-            async with asyncio.timeout(_WAIT_S):
+            async with asyncio.timeout(WAIT_S):
                 while not on.lost:  # some of it may have come in between
                     now_ms += 30_000
                     on.connections[0].look_after(now_ms, timeout_ms=30_000)
@@ -166,40 +86,40 @@ def test_a_buffer_that_is_kept_for_the_next_frame_is_given_up_when_memory_is_sho
     async def scene() -> tuple[int, int]:
         with stage() as on:
             client = on.connect()
-            frame = frame_of(bytes(4 * _MB - 10))
+            frame = frame_of(bytes(4 * MB - 10))
             await asyncio.gather(on.send(client, frame * 3), on.turns_until(3))
             others = on.pool.room("others", lambda: None)
-            assert others.grow(40 * _MB, frame_bytes=_LARGEST)
+            assert others.grow(40 * MB, frame_bytes=LARGEST)
             kept = on.pool.free_bytes
             on.connections[0].look_after(0.0, timeout_ms=30_000)
             return kept, on.pool.free_bytes
 
     kept, freed = asyncio.run(scene())
-    assert freed > kept + 3 * _MB
+    assert freed > kept + 3 * MB
 
 
 def test_a_connection_that_waits_for_memory_waits_once_though_its_responses_leave() -> None:
     """Each response that has left is a turn of the connection, in which it may ask for memory."""
 
     async def scene() -> tuple[int, bool, list[tuple[int, bytes]]]:
-        with stage(limit=2 * _LARGEST) as on:
+        with stage(limit=2 * LARGEST) as on:
             holder = on.pool.room("holder", lambda: None)
-            assert holder.grow(3 * _MB - 1, frame_bytes=1)
+            assert holder.grow(3 * MB - 1, frame_bytes=1)
             borrower = on.pool.room("borrower", lambda: None)
-            assert borrower.grow(3 * _MB, frame_bytes=3 * _MB)
+            assert borrower.grow(3 * MB, frame_bytes=3 * MB)
             client = on.connect()
-            large = frame_of(b"produce!" + bytes(3 * _MB))
+            large = frame_of(b"produce!" + bytes(3 * MB))
             sending = asyncio.ensure_future(on.send(client, frame_of(b"fetch me") + large))
-            async with asyncio.timeout(_WAIT_S):
+            async with asyncio.timeout(WAIT_S):
                 while not on.pool.has_waiting:
                     await asyncio.sleep(0)
             for _ in range(3):
-                response = bytes(4 * _MB)  # more than the socket takes at once
+                response = bytes(4 * MB)  # more than the socket takes at once
                 on.connections[0].send([response])
                 left = len(response)
-                async with asyncio.timeout(_WAIT_S):
+                async with asyncio.timeout(WAIT_S):
                     while left:
-                        left -= len(await on.loop.sock_recv(client, _MB))
+                        left -= len(await on.loop.sock_recv(client, MB))
                 await asyncio.sleep(0)
             waiting = len(on.pool._waiting)
             borrower.close()
