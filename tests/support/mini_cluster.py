@@ -27,8 +27,9 @@ from tidelog.partition.divergence import EpochEnd
 from tidelog.partition.fetcher import SendFetch
 from tidelog.partition.following import Following
 from tidelog.partition.isr import ProposeIsr
-from tidelog.partition.leader import FollowerFetch, Leader
+from tidelog.partition.leader import Leader
 from tidelog.partition.membership import Membership, ReplicationSettings
+from tidelog.partition.progress import FollowerFetch
 from tidelog.partition.replica import Replica
 from tidelog.sim.disk import FlushTicket as DiskFlush
 from tidelog.sim.disk import SimDisk

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a consumer of many partitions names them once, then only what changed.
+"""Fetch sessions (KIP-227): who fetches many partitions names them once, then only what changed.
 
 A session is a list of partitions with their next offsets, kept here between fetches. Each fetch of
 it carries the next epoch; a wrong epoch or an unknown session is answered with the error that makes
@@ -9,6 +9,11 @@ client has just described it, the partition has moved since it was looked at (`m
 had did not all fit into the last answer. Only dirty partitions are looked at, those first that have
 waited longest for their turn. A partition is clean again once it was looked at and had no news.
 `watched` has the sessions of each partition, so that a move costs only those concerned.
+
+A session belongs to one **reader**: to consumers, or to a follower in one incarnation of its node,
+and nobody else may go on with it. Followers have a `FetchSessions` of their own, so that consumers
+can't drive theirs out. What a follower's session says of its progress is in `apis/fetch.py` and
+`partition/progress.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
-from tidelog.model.limits import MAX_FETCH_SESSION_PARTITIONS
+from tidelog.partition.progress import LastFetch
 from tidelog.partition.replica import Replica
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest
 
@@ -80,6 +85,25 @@ class FetchItem:
         """Its place in the line: the least is served first."""
 
 
+class SessionReader(NamedTuple):
+    """Whose a session is."""
+
+    replica_id: int
+    replica_epoch: int
+
+
+CONSUMERS = SessionReader(-1, -1)
+"""All of them."""
+
+
+def reader_of(request: FetchRequest) -> SessionReader:
+    """Where it stands depends on the version."""
+    state = request.replica_state
+    if request.replica_id < 0 and state.replica_id < 0:
+        return CONSUMERS
+    return SessionReader(max(request.replica_id, state.replica_id), state.replica_epoch)
+
+
 class Terms(NamedTuple):
     """What an answer depends on beside the partitions."""
 
@@ -89,7 +113,7 @@ class Terms(NamedTuple):
 
 
 class FetchSession:
-    """The partitions of one consumer, and the epoch its next fetch must carry."""
+    """The partitions of one reader, and the epoch its next fetch must carry."""
 
     __slots__ = (
         "_last_turn",
@@ -97,13 +121,18 @@ class FetchSession:
         "epoch",
         "is_dropped",
         "items",
+        "last_fetch",
+        "reader",
         "session_id",
         "terms",
         "waiting",
     )
 
-    def __init__(self, session_id: int, items: Iterable[FetchItem]) -> None:
+    def __init__(self, session_id: int, reader: SessionReader, items: Iterable[FetchItem]) -> None:
         self.session_id = session_id
+        self.reader = reader
+        self.last_fetch = LastFetch()
+        """When all that a follower said of its partitions was true last."""
         self.epoch = 1
         self.items: dict[ItemKey, FetchItem] = {}
         self.dirty: dict[ItemKey, FetchItem] = {}
@@ -118,12 +147,14 @@ class FetchSession:
             self.put(item)
 
     def put(self, item: FetchItem) -> None:
-        """The client describes a partition, for the first time or anew. It keeps its place."""
+        """The client describes a partition, for the first time or anew. It keeps its place. A
+        follower that does so may have become another meanwhile, and is told all again."""
         known = self.items.get(item.key)
         if known is None:
             self.served(item)
         else:
             item.turn = known.turn
+        if known is not None and self.reader is CONSUMERS:
             item.sent_high_watermark = known.sent_high_watermark
             item.sent_log_start_offset = known.sent_log_start_offset
         self.items[item.key] = self.dirty[item.key] = item
@@ -175,6 +206,8 @@ class FetchPlan:
     items: list[FetchItem]
     session: FetchSession | None = None
     is_incremental: bool = False
+    forgotten: tuple[FetchItem, ...] = ()
+    """Taken out of the session by this fetch."""
 
     @property
     def session_id(self) -> int:
@@ -199,9 +232,10 @@ class FetchPlan:
 class FetchSessions:
     """All sessions, the longest unused first."""
 
-    def __init__(self, *, max_sessions: int, random: Random) -> None:
+    def __init__(self, *, max_sessions: int, max_partitions: int, random: Random) -> None:
         self._sessions: dict[int, FetchSession] = {}
         self._max_sessions = max_sessions
+        self._max_partitions = max_partitions
         self._partitions = 0
         self._random = random
         self.watched: dict[ItemKey, dict[int, FetchSession]] = {}
@@ -213,25 +247,30 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def plan(self, request: FetchRequest) -> FetchPlan | ErrorCode:
+    def plan(
+        self, request: FetchRequest, reader: SessionReader = CONSUMERS
+    ) -> FetchPlan | ErrorCode:
         """What this request fetches, once its session is opened, continued or closed."""
         if request.session_epoch in (_NEW_SESSION_EPOCH, _FINAL_EPOCH):
-            self._drop(request.session_id)
+            session = self._sessions.get(request.session_id)
+            if session is not None and session.reader == reader:
+                self._drop(request.session_id)
             items = list(_items(request).values())
             if request.session_epoch == _FINAL_EPOCH:
                 return FetchPlan(items)
-            return FetchPlan(items, self._open(items))
-        return self._continue(request)
+            return FetchPlan(items, self._open(reader, items))
+        return self._continue(request, reader)
 
-    def _continue(self, request: FetchRequest) -> FetchPlan | ErrorCode:
+    def _continue(self, request: FetchRequest, reader: SessionReader) -> FetchPlan | ErrorCode:
         session = self._sessions.get(request.session_id)
-        if session is None:
+        if session is None or session.reader != reader:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if request.session_epoch != session.epoch:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         before = len(session.items)
+        forgotten: list[FetchItem] = []
         for item in _items(request).values():
             if item.key not in session.items:
                 self.watched.setdefault(item.key, {})[session.session_id] = session
@@ -239,27 +278,29 @@ class FetchSessions:
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
                 key = _item_key(topic.topic, TopicId(topic.topic_id), partition)
+                if key in session.items:
+                    forgotten.append(session.items[key])
                 self._unwatch(key, session)
                 session.forget(key)
         self._partitions += len(session.items) - before
-        while self._partitions > MAX_FETCH_SESSION_PARTITIONS:
+        while self._partitions > self._max_partitions:
             self._drop(next(iter(self._sessions)))
         if session.session_id not in self._sessions:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        return FetchPlan([], session, is_incremental=True)
+        return FetchPlan([], session, is_incremental=True, forgotten=tuple(forgotten))
 
-    def _open(self, items: list[FetchItem]) -> FetchSession | None:
-        if not items or self._max_sessions == 0 or len(items) > MAX_FETCH_SESSION_PARTITIONS:
+    def _open(self, reader: SessionReader, items: list[FetchItem]) -> FetchSession | None:
+        if not items or self._max_sessions == 0 or len(items) > self._max_partitions:
             return None
         while self._sessions and (
             len(self._sessions) >= self._max_sessions
-            or self._partitions + len(items) > MAX_FETCH_SESSION_PARTITIONS
+            or self._partitions + len(items) > self._max_partitions
         ):
             self._drop(next(iter(self._sessions)))
         session_id = self._random.randrange(1, 2**31)
         while session_id in self._sessions:
             session_id = self._random.randrange(1, 2**31)
-        session = FetchSession(session_id, items)
+        session = FetchSession(session_id, reader, items)
         for key in session.items:
             self.watched.setdefault(key, {})[session_id] = session
         self._sessions[session_id] = session
@@ -293,6 +334,15 @@ class FetchSessions:
                     session.dirty[key] = session.items[key]
                     rows.update(session.waiting)
         return list(rows.values())
+
+    def heard_elsewhere(
+        self, item: FetchItem, reader: SessionReader, here: FetchSession | None
+    ) -> None:
+        """A follower has said something of the partition that is not in its other sessions, if it
+        has any with it: what those say is noted again when they are used, if they still are."""
+        for session in self.watched.get(item.key, _NOBODY).values():
+            if session is not here and session.reader.replica_id == reader.replica_id:
+                session.dirty[item.key] = session.items[item.key]
 
     def sessions(self) -> Iterable[FetchSession]:
         return self._sessions.values()

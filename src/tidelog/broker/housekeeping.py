@@ -51,7 +51,10 @@ class Housekeeping:
                     state.flushing.touch(leader)
                 elif leader.log.has_mark_to_sync:
                     state.touched[leader] = None
-            effects += [Report("warning", text) for text in leader.take_reports()]
+            reports = leader.take_reports()
+            if reports:
+                state.replicas.stir(leader)  # a leader that finds damage resigns
+            effects += [Report("warning", text) for text in reports]
         if not state.node_is_read_only:
             self._checkpoint_journal()
             self._keep_snapshot(now)

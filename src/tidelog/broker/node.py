@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
+from tidelog.broker import follower_sessions
 from tidelog.broker.apis.fetch import validate_sessions
 from tidelog.broker.apis.table import HANDLERS, Handler
 from tidelog.broker.cleaning import CleaningSchedule
@@ -232,7 +233,9 @@ class Node:
         state.replicas.validate()
         state.reads.validate()
         state.sessions.validate()
+        state.follower_sessions.validate()
         validate_sessions(state)
+        follower_sessions.validate(state)
         state.coordinators.validate()
         self._connections.validate()
 

@@ -38,7 +38,7 @@ from tidelog.model.safeguards import Safeguard
 from tidelog.model.settings import NodeSettings, TopicSettings, Value, recorded_settings
 from tidelog.model.settings import topic_settings as resolved_settings
 from tidelog.partition.following import Following
-from tidelog.partition.isr import RETRY_MS, ProposeIsr
+from tidelog.partition.isr import ProposeIsr
 from tidelog.partition.leader import Leader
 from tidelog.partition.membership import Membership, ReplicationSettings
 from tidelog.partition.replica import Replica
@@ -104,6 +104,11 @@ class Replicas:
         self._changed: dict[Replica, None] = {}
         self._stirred: dict[Replica, None] = {}
         self._check_ms: float | None = None
+        """When all leaders are asked whom they want in sync."""
+        self._retries: dict[Replica, float] = {}
+        """When a leader's proposal may be made again."""
+        self._retry_ms: float | None = None
+        """The soonest of `_retries`."""
         self._now_ms = 0.0
 
     def settings_of(self, topic: TopicState) -> TopicSettings:
@@ -142,6 +147,8 @@ class Replicas:
         self._look_at(image, now_ms)
         if not self.membership.is_caught_up:
             return []
+        if delta.nodes:
+            self._ask_all_leaders()
         self._defer(image, delta)
         for key in delta.partitions:
             topic = image.topic_by_id(key.topic_id)
@@ -270,6 +277,7 @@ class Replicas:
         for replica in self.by_key.values():
             if replica.leader is not None and replica.leader.session_changed():
                 self._changed[replica] = None
+        self._ask_all_leaders()
 
     def may_lack(self) -> list[PartitionKey]:
         """What recovery has cut by whole batches, and the cluster still counts on, though others
@@ -299,6 +307,12 @@ class Replicas:
         """Something has happened that may change who is in sync."""
         self._stirred[replica] = None
 
+    def _ask_all_leaders(self) -> None:
+        """Who may be in sync has changed for all of them, and no fetch will say so: a session names
+        only what has changed with its follower."""
+        if self._check_ms is not None:
+            self._check_ms = self._now_ms
+
     def take_proposals(self, now_ms: float) -> list[ProposeIsr]:
         """What to ask the controller for now."""
         self._now_ms = now_ms
@@ -307,6 +321,12 @@ class Replicas:
             self._stirred.update(dict.fromkeys(leading))
             interval_ms = self.membership.settings.lag_time_max_ms / 2
             self._check_ms = now_ms + interval_ms if leading else None
+        if self._retry_ms is not None and now_ms >= self._retry_ms:
+            due = [replica for replica, at_ms in self._retries.items() if at_ms <= now_ms]
+            for replica in due:
+                del self._retries[replica]
+            self._stirred.update(dict.fromkeys(due))
+            self._retry_ms = min(self._retries.values(), default=None)
         if not self._stirred:
             return []
         stirred, self._stirred = self._stirred, {}
@@ -320,8 +340,10 @@ class Replicas:
             return
         if replica.leader.isr_answered(proposal, error, now_ms):
             self._changed[replica] = None
-        if self._check_ms is not None:
-            self._check_ms = min(self._check_ms, now_ms + RETRY_MS)
+        retry_ms = replica.leader.isr.next_deadline()
+        if retry_ms is not None:
+            self._retries[replica] = retry_ms
+            self._retry_ms = earliest(self._retry_ms, retry_ms)
 
     @property
     def may_propose(self) -> bool:
@@ -330,7 +352,7 @@ class Replicas:
 
     def next_deadline(self) -> float | None:
         """When there may be something to send without anything happening before."""
-        return earliest(self._check_ms, self.following.next_deadline())
+        return earliest(self._check_ms, self._retry_ms, self.following.next_deadline())
 
     # --- finding ------------------------------------------------------------------------------
 
@@ -464,7 +486,7 @@ class Replicas:
                 replica = self.by_key.get(state.key)
                 if replica is not None:
                     replica.configure(settings)
-                    self._changed[replica] = None
+                    self._changed[replica] = self._stirred[replica] = None
 
     def _let_go(
         self, replica: Replica, reason: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -33,6 +33,11 @@ from tidelog.model.clock import Now
 from tidelog.model.clock_settings import CLOCK_CONFIRMED
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnectionId, NodeId, Offset
+from tidelog.model.limits import (
+    MAX_FETCH_SESSION_PARTITIONS,
+    MAX_FOLLOWER_SESSION_PARTITIONS,
+    MAX_FOLLOWER_SESSIONS,
+)
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
 from tidelog.model.steady_clock import ClockReport, SteadyClock
@@ -113,7 +118,15 @@ class BrokerState:
         self.flushing = Flushing()
         self.reads = Reads(replicas.disk)
         self.sessions = FetchSessions(
-            max_sessions=config.settings.max_incremental_fetch_session_cache_slots, random=random
+            max_sessions=config.settings.max_incremental_fetch_session_cache_slots,
+            max_partitions=MAX_FETCH_SESSION_PARTITIONS,
+            random=random,
+        )
+        """Of consumers."""
+        self.follower_sessions = FetchSessions(
+            max_sessions=MAX_FOLLOWER_SESSIONS,
+            max_partitions=MAX_FOLLOWER_SESSION_PARTITIONS,
+            random=random,
         )
         self.clock = SteadyClock(_steady_ms(config, safeguards))
         self.coordinators = Coordinators(

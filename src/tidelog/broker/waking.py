@@ -30,6 +30,8 @@ class Waking:
         while state.advanced:
             leaders, state.advanced = state.advanced, {}
             rows = state.sessions.moved(leaders) if state.sessions.watched else []
+            if state.follower_sessions.watched:
+                rows += state.follower_sessions.moved(leaders)
             for leader in leaders:
                 if leader.is_internal:
                     state.coordinators.advanced(leader)

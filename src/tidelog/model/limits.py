@@ -34,7 +34,15 @@ most five requests in flight."""
 
 MAX_FETCH_SESSIONS = 1_000
 MAX_FETCH_SESSION_PARTITIONS = 100_000
-"""Partitions over all sessions together."""
+"""Partitions over all sessions of consumers together."""
+
+MAX_FOLLOWER_SESSIONS = 2_000
+"""Fetch sessions of followers, which have room of their own: no consumer can drive one out. Twice
+MAX_NODES, since a follower may have two sessions with one leader."""
+
+MAX_FOLLOWER_SESSION_PARTITIONS = 400_000
+"""Partitions over all sessions of followers together: three copies of 100,000 partitions led here,
+and those which a session that was given up still has."""
 
 MAX_REMOVED_TOPICS = 10_000
 """Removed topics that are remembered, so that a node that was away may delete their files."""

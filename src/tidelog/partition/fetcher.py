@@ -1,33 +1,47 @@
 """All partitions followed from one node, in one fetch request after the other.
 
-A request names every partition that may be asked for and is not being asked for already. It may
-wait long for its answer; who comes later, or had to pause, goes into a second request meanwhile, on
-a connection of its own (`SendFetch.lane`, since answers on one connection come in order). An answer
-is matched by the request's number and each partition's offset, and whatever is not the answer to
-what is being waited for is dropped. The next request waits until all that was appended is flushed,
-which one round of the node's group commit does for all of them. Who got records goes to the end of
-the line, so that a busy partition can't starve the others; the bytes of an answer are bounded.
+A request is one of a fetch session (`fetcher_session.py`), so it names only partitions of which
+something has changed, and costs what has moved. It may wait long for its answer; who comes later,
+or had to pause, goes into a second session meanwhile, on a connection of its own (`SendFetch.lane`,
+since answers on one connection come in order). When both lanes are free, all go on in the first.
 
-No fetch session is used: the request is complete in itself, and a leader that restarts need not
-remember anything.
+Each follower is in one of these places, and is looked at only when something has happened to it
+(`Follower.changed_in`):
+
+    told       in the session of one lane, with nothing else to say than what its leader was told
+    ready      to be named in the next request: something else is to be said, or no lane has it
+    unsettled  it waits until all that was appended is flushed, and the free lanes wait with it:
+               one round of the node's group commit does for all
+    paused     it had an error, and is asked for again later; no session has it until then
+    throttled  a copy in the making, for which the budget is used up; in a session only while it is
+               asked for, since each time it may be for another number of bytes
+
+An answer is matched by the request's number, and what it says of a partition by the follower and
+the offset that were told last; whatever is not the answer to what is being waited for is dropped.
+The leader serves the partitions of a session in turn, so that a busy one can't starve the others;
+without a session, who got records goes to the end of the line here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset, PartitionKey, TopicId
+from tidelog.partition.fetcher_session import SESSION_ERRORS, FetcherSession
 from tidelog.partition.follower import Follower
 from tidelog.partition.membership import Membership, pause_ms
-from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, FetchTopic, ReplicaState
-
-_NO_SESSION_EPOCH = -1
-
+from tidelog.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+)
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -47,13 +61,22 @@ class SendFetch(NamedTuple):
 
 @dataclass(slots=True)
 class _Asked:
-    """A request under way: which partitions, at which offsets, and until when it is waited for."""
+    """A request under way, and until when it is waited for."""
 
     number: int
-    partitions: dict[PartitionKey, tuple[Follower, Offset]]
     timeout_ms: float
+    is_full: bool
     reserved: dict[PartitionKey, int] = field(default_factory=dict)
     """Bytes of the throttle's budget, for those that are throttled."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One connection to the source: its session, and the request under way on it."""
+
+    number: int
+    session: FetcherSession
+    asked: _Asked | None = None
 
 
 class Fetched(NamedTuple):
@@ -71,9 +94,14 @@ class Fetcher:
         self._membership = membership
         self._throttle = membership.throttle
         self._followers: dict[PartitionKey, Follower] = {}
-        self._free: dict[PartitionKey, Follower] = {}
-        """Those that are not asked for: who has waited longest comes first."""
-        self._lanes: list[_Asked | None] = [None] * LANES
+        self._changed: dict[PartitionKey, Follower] = {}
+        """To be looked at: their place may be another one."""
+        self._ready: dict[PartitionKey, Follower] = {}
+        self._unsettled: dict[PartitionKey, Follower] = {}
+        self._throttled: dict[PartitionKey, Follower] = {}
+        self._paused: list[tuple[float, PartitionKey]] = []
+        """A heap: when to look at whom."""
+        self._lanes = [_Lane(number, FetcherSession(membership)) for number in range(LANES)]
         self._number = 0
         self._failures = 0
         self._ready_ms = -inf
@@ -85,86 +113,141 @@ class Fetcher:
         return len(self._followers)
 
     def add(self, follower: Follower) -> None:
-        self._followers[follower.key] = follower
-        if not follower.is_asked_for:
-            self._free[follower.key] = follower
+        """It is to be asked for, if it was not; whatever else may have happened to it."""
+        key = follower.key
+        if self._followers.get(key) is not follower:
+            self.remove(key)
+            self._followers[key] = follower
+            follower.changed_in = self._changed
+        self._changed[key] = follower
 
     def remove(self, key: PartitionKey) -> None:
-        self._followers.pop(key, None)
-        self._free.pop(key, None)
+        if self._followers.pop(key, None) is None:
+            return
+        for lane in self._lanes:
+            lane.session.forget(key)
+        for place in (self._changed, self._ready, self._unsettled, self._throttled):
+            place.pop(key, None)
+
+    def look_at_all(self) -> None:
+        """Something that concerns all of them is another one."""
+        self._changed.update(self._followers)
+
+    # --- who is where -------------------------------------------------------------------------
+
+    def _look(self, now_ms: float) -> None:
+        """Put those to whom something has happened where they belong."""
+        while self._paused and self._paused[0][0] <= now_ms:
+            key = heappop(self._paused)[1]
+            if key in self._followers:
+                self._changed[key] = self._followers[key]
+        for key, follower in self._unsettled.items():
+            if follower.is_settled:
+                self._changed[key] = follower
+        changed = list(self._changed.values())
+        self._changed.clear()  # followers know this very dict
+        for follower in changed:
+            if self._followers.get(follower.key) is follower:
+                self._place(follower, now_ms)
+
+    def _place(self, follower: Follower, now_ms: float) -> None:
+        key = follower.key
+        lane = next((lane for lane in self._lanes if key in lane.session.told), None)
+        if lane is not None and lane.asked is not None:
+            self._changed[key] = follower  # until the answer is there
+            return
+        for place in (self._ready, self._unsettled, self._throttled):
+            place.pop(key, None)
+        if follower.ready_ms > now_ms:
+            self._forget(lane, key)
+            heappush(self._paused, (follower.ready_ms, key))
+        elif not follower.is_settled:
+            self._unsettled[key] = follower
+        elif self._throttle.is_on and follower.is_throttled:
+            self._forget(lane, key)
+            self._throttled[key] = follower
+        elif lane is None or not lane.session.knows(follower):
+            self._ready[key] = follower
+
+    @staticmethod
+    def _forget(lane: _Lane | None, key: PartitionKey) -> None:
+        if lane is not None:
+            lane.session.forget(key)
 
     # --- asking -------------------------------------------------------------------------------
 
     def next_request(self, now_ms: float) -> SendFetch | None:
         """What to send now; none while answers or a flush are waited for, or nothing is due."""
         self._waits_for_flush = False
-        if not self._free or now_ms < self._ready_ms or None not in self._lanes:
+        lane = self._free_lane()
+        if lane is None:
             return None
-        due = [follower for follower in self._free.values() if follower.ready_ms <= now_ms]
-        if self._throttle.is_on:
-            due = [follower for follower in due if self._ready_at(follower) <= now_ms]
-        self._waits_for_flush = bool(due) and not all(follower.is_settled for follower in due)
-        if not due or self._waits_for_flush:
+        self._look(now_ms)
+        if now_ms < self._ready_ms:
+            return None
+        if self._unsettled:
+            self._waits_for_flush = True
             self._look_again_ms = now_ms + self._membership.settings.fetch_wait_max_ms
             return None
-        topics: dict[TopicId, FetchTopic] = {}
-        partitions: dict[PartitionKey, tuple[Follower, Offset]] = {}
-        reserved: dict[PartitionKey, int] = {}
-        for follower in due:
-            if self._is_held_back(follower) and self._throttle.ready_ms > now_ms:
-                continue  # another has taken the rest of the budget just now
-            topic = topics.get(follower.key.topic_id)
-            if topic is None:
-                topic = topics[follower.key.topic_id] = FetchTopic(
-                    topic=follower.name.topic, topic_id=follower.key.topic_id, partitions=[]
-                )
-            fetch = follower.fetch()
-            if self._is_held_back(follower):
-                size = self._throttle.reserve(now_ms, fetch.partition_max_bytes)
-                fetch.partition_max_bytes = reserved[follower.key] = size
-            topic.partitions.append(fetch)
-            partitions[follower.key] = (follower, Offset(fetch.fetch_offset))
-            follower.is_asked_for = True
-            del self._free[follower.key]
+        self._gather(lane)
+        named = [(follower, follower.fetch()) for follower in self._ready.values()]
+        self._ready = {}
+        reserved = self._reserve(now_ms, named)
+        session = lane.session
+        if not named and not session.told:
+            return None
         settings = self._membership.settings
         self._number += 1
-        lane = self._lanes.index(None)
         timeout_ms = now_ms + settings.fetch_wait_max_ms + settings.request_timeout_ms
-        self._lanes[lane] = _Asked(self._number, partitions, timeout_ms, reserved)
-        return SendFetch(self.source, self._number, self._request(list(topics.values())), lane)
+        lane.asked = _Asked(self._number, timeout_ms, session.is_full, reserved)
+        return SendFetch(self.source, self._number, session.request(named), lane.number)
 
-    def _is_held_back(self, follower: Follower) -> bool:
-        return self._throttle.is_on and follower.is_throttled
+    def _free_lane(self) -> _Lane | None:
+        for lane in self._lanes:
+            if lane.asked is None:
+                return lane
+        return None
 
-    def _ready_at(self, follower: Follower) -> float:
-        if self._is_held_back(follower):
-            return max(follower.ready_ms, self._throttle.ready_ms)
-        return follower.ready_ms
+    def _gather(self, lane: _Lane) -> None:
+        """All that could be asked for goes into this lane's session."""
+        if lane.session.is_outdated:
+            self._start_over(lane)
+        for other in self._lanes[lane.number + 1 :]:
+            if other.asked is None and other.session.told:
+                self._start_over(other)
 
-    def _pay(self, now_ms: float, asked: _Asked, response: FetchResponse | None) -> None:
-        """Give back what was reserved and did not come."""
+    def _start_over(self, lane: _Lane) -> None:
+        self._ready.update(lane.session.start_over())
+
+    def _reserve(
+        self, now_ms: float, named: list[tuple[Follower, FetchPartition]]
+    ) -> dict[PartitionKey, int]:
+        """Name those that are throttled, too, as far as there is something left of the budget."""
+        reserved: dict[PartitionKey, int] = {}
+        while self._throttled and self._throttle.ready_ms <= now_ms:
+            key = next(iter(self._throttled))
+            follower = self._throttled.pop(key)
+            fetch = follower.fetch()
+            size = self._throttle.reserve(now_ms, fetch.partition_max_bytes)
+            fetch.partition_max_bytes = reserved[key] = size
+            named.append((follower, fetch))
+        return reserved
+
+    def _pay(self, now_ms: float, asked: _Asked, topics: list[FetchableTopicResponse]) -> None:
+        """Give back what was reserved and did not come. Who it was reserved for is looked at
+        again."""
         if not asked.reserved:
             return
         used = 0
-        for topic in () if response is None else response.responses:
+        for topic in topics:
             for data in topic.partitions:
                 key = PartitionKey(TopicId(topic.topic_id), data.partition_index)
                 if key in asked.reserved and isinstance(data.records, _BYTES):
                     used += len(data.records)
         reserved = sum(asked.reserved.values())
         self._throttle.settle(now_ms, reserved=reserved, used=used)
-
-    def _request(self, topics: list[FetchTopic]) -> FetchRequest:
-        node, settings = self._membership, self._membership.settings
-        return FetchRequest(
-            replica_id=node.node_id,
-            replica_state=ReplicaState(replica_id=node.node_id, replica_epoch=node.broker_epoch),
-            max_wait_ms=settings.fetch_wait_max_ms,
-            min_bytes=settings.fetch_min_bytes,
-            max_bytes=settings.fetch_response_max_bytes,
-            session_epoch=_NO_SESSION_EPOCH,
-            topics=topics,
-        )
+        known = self._followers
+        self._changed.update({key: known[key] for key in asked.reserved if key in known})
 
     # --- the answer ---------------------------------------------------------------------------
 
@@ -174,38 +257,40 @@ class Fetcher:
         """The answer to request `number`. `topic_ids` are for answers that name topics by their
         names (before v13). `DiskError` if the disk failed; what was done before that is done."""
         fetched = Fetched([], [])
-        asked = self._take(number)
-        if asked is None:
+        lane = self._lane_that_asked(number)
+        if lane is None or lane.asked is None:
             return fetched
-        self._pay(now.monotonic_ms, asked, response)
+        asked, lane.asked = lane.asked, None
+        self._pay(now.monotonic_ms, asked, response.responses)
         if response.error_code is not ErrorCode.NONE:
-            self._pause(now.monotonic_ms)
+            lane.session.refused(response.error_code)
+            self._start_over(lane)
+            if asked.is_full or response.error_code not in SESSION_ERRORS:
+                self._pause(now.monotonic_ms)
             return fetched
         self._failures = 0
+        goes_on = lane.session.answered(response)
         for topic in response.responses:
             named = topic_ids.get(topic.topic) if topic.topic else None
             topic_id = TopicId(topic.topic_id) if named is None else named
             for data in topic.partitions:
                 key = PartitionKey(topic_id, data.partition_index)
-                follower, offset = asked.partitions.get(key, (None, Offset(-1)))
-                if follower is None or self._followers.get(key) is not follower:
+                told = lane.session.told.get(key)
+                if told is None:
                     continue
-                follower.take(now, data, asked=offset)
-                self._collect(follower, fetched)
+                self._changed[key] = told.follower
+                told.follower.take(now, data, asked=Offset(told.fetch.fetch_offset))
+                self._collect(told.follower, fetched)
                 if data.records:
-                    self._free[key] = self._free.pop(key)
+                    lane.session.told[key] = lane.session.told.pop(key)
+        if not goes_on:
+            self._start_over(lane)
         return fetched
 
-    def _take(self, number: int) -> _Asked | None:
-        """The request of that number, which is no longer under way."""
-        for lane, asked in enumerate(self._lanes):
-            if asked is not None and asked.number == number:
-                self._lanes[lane] = None
-                for key, (follower, _) in asked.partitions.items():
-                    follower.is_asked_for = False
-                    if self._followers.get(key) is follower:
-                        self._free[key] = follower
-                return asked
+    def _lane_that_asked(self, number: int) -> _Lane | None:
+        for lane in self._lanes:
+            if lane.asked is not None and lane.asked.number == number:
+                return lane
         return None
 
     @staticmethod
@@ -218,16 +303,18 @@ class Fetcher:
 
     def failed(self, now_ms: float, number: int) -> None:
         """Request `number` could not be sent, or its answer will not come."""
-        asked = self._take(number)
-        if asked is not None:
-            self._pay(now_ms, asked, None)
+        lane = self._lane_that_asked(number)
+        if lane is not None and lane.asked is not None:
+            asked, lane.asked = lane.asked, None
+            self._pay(now_ms, asked, [])
+            self._start_over(lane)
             self._pause(now_ms)
 
     def tick(self, now_ms: float) -> None:
         """An answer that is overdue is no longer waited for."""
-        for asked in self._lanes:
-            if asked is not None and now_ms >= asked.timeout_ms:
-                self.failed(now_ms, asked.number)
+        for lane in self._lanes:
+            if lane.asked is not None and now_ms >= lane.asked.timeout_ms:
+                self.failed(now_ms, lane.asked.number)
 
     def _pause(self, now_ms: float) -> None:
         self._failures += 1
@@ -235,12 +322,36 @@ class Fetcher:
 
     def next_deadline(self) -> float | None:
         """When to ask again, or to give up waiting. None if something else must happen first."""
-        deadlines = [asked.timeout_ms for asked in self._lanes if asked is not None]
-        if self._free and None in self._lanes and not self._waits_for_flush:
-            waiting = [self._ready_at(follower) for follower in self._free.values()]
-            soonest = max(min(waiting), self._ready_ms)
-            if soonest != -inf:
-                deadlines.append(soonest)
+        deadlines = [lane.asked.timeout_ms for lane in self._lanes if lane.asked is not None]
         if self._waits_for_flush:
             deadlines.append(self._look_again_ms)
+        elif len(deadlines) < LANES:
+            soonest = max(self._soonest(), self._ready_ms)
+            if -inf < soonest < inf:
+                deadlines.append(soonest)
         return min(deadlines, default=None)
+
+    def _soonest(self) -> float:
+        """When there is something to ask for on a lane that is free, if nothing else is waited
+        for."""
+        has_told = any(lane.asked is None and lane.session.told for lane in self._lanes)
+        if self._ready or self._unsettled or has_told:
+            return -inf
+        paused_ms = self._paused[0][0] if self._paused else inf
+        return min(paused_ms, self._throttle.ready_ms) if self._throttled else paused_ms
+
+    # --- looking at it ------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Everybody is somewhere, and who has something to tell is not taken for told."""
+        paused = {key for _, key in self._paused}
+        waiting = (self._changed, self._ready, self._unsettled, self._throttled, paused)
+        told = {key: lane for lane in self._lanes for key in lane.session.told}
+        for key, follower in self._followers.items():
+            if any(key in place for place in waiting):
+                continue
+            assert key in told, f"{follower.name} is not asked for"
+            asked = told[key].asked
+            if asked is None or key not in asked.reserved:
+                assert told[key].session.knows(follower), f"{follower.name} has more to say"
+        assert all(key in self._followers for key in told)

@@ -26,7 +26,7 @@ from tidelog.log.log import Log
 from tidelog.metadata.image import PartitionState
 from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, PartitionKey
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, choose_truncation
@@ -49,11 +49,11 @@ class Follower:
         "_membership",
         "_safeguards",
         "_waits_for_room",
+        "changed_in",
         "damaged_from",
         "ended",
         "has_moved",
         "has_written",
-        "is_asked_for",
         "key",
         "leader_epoch",
         "log",
@@ -80,8 +80,8 @@ class Follower:
         self.source = state.leader
         self.log = log
         self.ended = False
-        self.is_asked_for = False
-        """A fetch for it is under way."""
+        self.changed_in: dict[PartitionKey, Follower] = {}
+        """Its fetcher's list of those that may have something else to say than before."""
         self._failures = 0
         self.ready_ms = -inf
         """Not to be fetched before."""
@@ -101,7 +101,7 @@ class Follower:
             self._cut(max(Offset(self._leader_watermark), log.log_start_offset))
 
     def configure(self, settings: TopicSettings) -> None:
-        self._membership.may_fetch_from[self.source] = None
+        self._has_changed()
         is_asked = settings.flush_policy == "ack"
         self._is_flushed_first = is_asked and Safeguard.FLUSH_BEFORE_ACK in self._safeguards
         self._is_listed = is_listed(
@@ -114,12 +114,18 @@ class Follower:
         """The image has changed within the leader's epoch."""
         self._is_trusted = self._membership.node_id in (*state.isr, *state.elr)
         self._is_in_sync = self._membership.node_id in state.isr
+        self._has_changed()
 
     def end(self) -> None:
         self.ended = True
 
     def flushed(self) -> None:
         """The log has been flushed: more may be asked for."""
+        self._has_changed()
+
+    def _has_changed(self) -> None:
+        """What its next fetch says, or when that may be, may be another than before."""
+        self.changed_in[self.key] = self
         self._membership.may_fetch_from[self.source] = None
 
     # --- what it has --------------------------------------------------------------------------
@@ -172,6 +178,7 @@ class Follower:
     def look_for_damage(self) -> None:
         """The log has found something out about itself."""
         self.damaged_from = self.log.first_damaged_offset()
+        self._has_changed()
 
     # --- asking -------------------------------------------------------------------------------
 

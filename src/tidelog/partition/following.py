@@ -54,6 +54,8 @@ class Following:
         throttle, concerned = self._membership.throttle, self._membership.may_fetch_from
         if throttle.rate != self._rate:
             self._rate = throttle.rate
+            for fetcher in self._fetchers.values():
+                fetcher.look_at_all()
             self._concerns_all()
         if not concerned:
             return []
@@ -119,3 +121,5 @@ class Following:
         following = {key: r.follower.source for key, r in replicas.items() if r.follower}
         assert following == self._sources
         assert len(self._sources) == sum(len(fetcher) for fetcher in self._fetchers.values())
+        for fetcher in self._fetchers.values():
+            fetcher.validate()

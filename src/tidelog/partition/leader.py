@@ -29,8 +29,6 @@ that is committed, so after `replica.lag.time.max.ms` a damaged leader proposes 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from tidelog.log.disk import DiskFull, FileSpan
 from tidelog.log.log import Appended, Log
 from tidelog.metadata.image import PartitionState
@@ -41,21 +39,10 @@ from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, find_divergence, is_forgotten, is_uncertain
 from tidelog.partition.isr import Isr, Member, ProposeIsr
 from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
-from tidelog.partition.progress import Progress
+from tidelog.partition.progress import FollowerFetch, LastFetch, Progress
 
 ARRIVAL_MS = 1_000
 """So long the watermark waits for the next fetch of a follower that is about to be in sync."""
-
-
-class FollowerFetch(NamedTuple):
-    """What a follower says with a fetch of one partition."""
-
-    node_id: NodeId
-    broker_epoch: int
-    leader_epoch: LeaderEpoch
-    fetch_offset: Offset
-    last_fetched_epoch: LeaderEpoch
-    log_start_offset: Offset
 
 
 class Leader:
@@ -433,8 +420,26 @@ class Leader:
             now_ms=now_ms,
             broker_epoch=fetch.broker_epoch,
             log_start_offset=fetch.log_start_offset,
+            session=fetch.session,
         )
         return self._advance() or has_let_go
+
+    def fell_silent(self, node_id: NodeId, session: LastFetch) -> None:
+        """A session of the follower has forgotten the partition, or says what can't be so."""
+        known = self.progress.get(node_id)
+        if known is not None:
+            known.fell_silent(session)
+
+    @property
+    def awaits_arrival(self) -> bool:
+        """The watermark rests for somebody who is about to be in sync, for a while: it has to be
+        looked at when the others fetch again, though they have nothing else to say."""
+        if self.high_watermark >= self.log.log_end_offset:
+            return False
+        return any(known.is_close for known in self.progress.values() if self._is_outside(known))
+
+    def _is_outside(self, known: Progress) -> bool:
+        return known.node_id not in self.isr.maximal
 
     def withholds(self, node_id: NodeId, fetch_offset: Offset) -> bool:
         """It is counted on for what it had, may be elected, and has found some of what is committed

@@ -22,8 +22,9 @@ from tidelog.model.ids import (
 )
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.partition.follower import Follower
-from tidelog.partition.leader import FollowerFetch, Leader
+from tidelog.partition.leader import Leader
 from tidelog.partition.membership import Membership, ReplicationSettings
+from tidelog.partition.progress import FollowerFetch
 from tidelog.sim.disk import SimDisk
 from tidelog.wire.messages.fetch import EpochEndOffset, PartitionData
 

@@ -69,7 +69,7 @@ def test_a_request_says_who_asks_and_names_all_partitions() -> None:
     assert fetch is not None
     state = fetch.request.replica_state
     assert (state.replica_id, state.replica_epoch, fetch.request.replica_id) == (ME, 10, ME)
-    assert (fetch.request.session_id, fetch.request.session_epoch) == (0, -1)
+    assert (fetch.request.session_id, fetch.request.session_epoch) == (0, 0)
 
 
 def test_who_comes_later_is_asked_for_on_a_lane_of_its_own() -> None:

@@ -19,8 +19,17 @@ committed ones, for followers all.
 
 from __future__ import annotations
 
+from tidelog.broker import follower_sessions
 from tidelog.broker.current_leader import WRONG_LEADER, endpoints_of, leader_now
-from tidelog.broker.fetch_sessions import FetchItem, FetchPlan, FetchSession, Terms
+from tidelog.broker.fetch_sessions import (
+    CONSUMERS,
+    FetchItem,
+    FetchPlan,
+    FetchSession,
+    SessionReader,
+    Terms,
+    reader_of,
+)
 from tidelog.broker.pending import Postponed, Wait
 from tidelog.broker.reading import ColdReads
 from tidelog.broker.state import PARKED, BrokerState, Call, Sentinel
@@ -29,7 +38,7 @@ from tidelog.model.clock import Now
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, PartitionKey
 from tidelog.partition.divergence import EpochEnd, find_divergence
-from tidelog.partition.leader import FollowerFetch
+from tidelog.partition.progress import FollowerFetch
 from tidelog.partition.replica import Replica
 from tidelog.wire.messages.fetch import (
     AbortedTransaction,
@@ -98,12 +107,14 @@ class FetchWait(Wait):
 
 
 def handle(state: BrokerState, call: Call, request: FetchRequest) -> FetchResponse | Sentinel:
-    plan = state.sessions.plan(request)
-    while state.sessions.dropped:
-        _watch_itself(state, state.sessions.dropped.pop())
+    reader = reader_of(request)
+    sessions = state.sessions if reader is CONSUMERS else state.follower_sessions
+    plan = sessions.plan(request, reader)
+    while sessions.dropped:
+        _watch_itself(state, sessions.dropped.pop())
     if isinstance(plan, ErrorCode):
         return FetchResponse(error_code=plan, responses=[])
-    fetch = _fetch_for(state, call, request, plan)
+    fetch = _fetch_for(state, call, request, plan, reader)
     fetch.collect(call.now.monotonic_ms)
     if fetch.is_enough or len(plan) == 0:
         return fetch.respond()
@@ -134,21 +145,15 @@ def _watch_itself(state: BrokerState, dropped: FetchSession) -> None:
 
 def is_from_follower(request: FetchRequest) -> bool:
     """Another node copies, no client reads."""
-    return _replica_id(request) >= 0
+    return reader_of(request) is not CONSUMERS
 
 
-def _replica_id(request: FetchRequest) -> int:
-    """Where it stands depends on the version."""
-    return max(request.replica_id, request.replica_state.replica_id)
-
-
-def _fetch_for(state: BrokerState, call: Call, request: FetchRequest, plan: FetchPlan) -> _Fetch:
-    replica_id = _replica_id(request)
-    if replica_id < 0:
+def _fetch_for(
+    state: BrokerState, call: Call, request: FetchRequest, plan: FetchPlan, reader: SessionReader
+) -> _Fetch:
+    if reader is CONSUMERS:
         return _Fetch(state, request, plan, version=call.slot.header.api_version)
-    fetch = _FollowersFetch(
-        state, request, plan, NodeId(replica_id), request.replica_state.replica_epoch
-    )
+    fetch = _FollowersFetch(state, request, plan, reader)
     fetch.note(call.now.monotonic_ms)
     return fetch
 
@@ -429,19 +434,18 @@ class _FollowersFetch(_Fetch):
         state: BrokerState,
         request: FetchRequest,
         plan: FetchPlan,
-        node_id: NodeId,
-        broker_epoch: int,
+        reader: SessionReader,
     ) -> None:
         super().__init__(state, request, plan, version=0)
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
+        self._reader = reader
+        self._node_id = NodeId(reader.replica_id)
         self._has_news = False
+        self._is_untold = False
         self._throttle = state.replicas.membership.leader_throttle
         self._throttled_bytes = 0
 
     def _look_at_session(self, session: FetchSession, terms: Terms) -> None:
-        """Each fetch says of all partitions how far the follower has come."""
-        session.look_at_all()
+        """What has no news has none for the follower either, whatever it says with its fetch."""
 
     @property
     def is_enough(self) -> bool:
@@ -449,15 +453,7 @@ class _FollowersFetch(_Fetch):
 
     def note(self, now_ms: float) -> None:
         """Once, when it arrives: how far the follower has come."""
-        for item in self.plan.due():
-            replica = self._find(item)
-            if isinstance(replica, ErrorCode) or replica.leader is None:
-                continue
-            said = self._said(item)
-            if replica.leader.check_fetch(said) is None:
-                if replica.leader.note_fetch(said, now_ms):
-                    self._state.advanced[replica] = None
-                self._state.replicas.stir(replica)
+        follower_sessions.note(self._state, self.plan, self._reader, now_ms)
 
     def collect(self, now_ms: float, *, may_block: bool = False) -> None:
         self._has_news = False
@@ -475,19 +471,13 @@ class _FollowersFetch(_Fetch):
 
     def is_news(self, item: FetchItem, data: PartitionData) -> bool:
         """Or this leadership has not told it yet."""
-        return self._has_left or super().is_news(item, data)
+        return self._is_untold or super().is_news(item, data)
 
     def _said(self, item: FetchItem) -> FollowerFetch:
-        return FollowerFetch(
-            self._node_id,
-            self._broker_epoch,
-            item.current_leader_epoch,
-            item.fetch_offset,
-            item.last_fetched_epoch,
-            item.log_start_offset,
-        )
+        return follower_sessions.said_in(item, self._reader, self.plan.session)
 
     def _read(self, item: FetchItem) -> PartitionData:
+        self._is_untold = False
         replica = self._find(item)
         if isinstance(replica, ErrorCode):
             return self._refused(item, replica)
@@ -503,7 +493,9 @@ class _FollowersFetch(_Fetch):
             self._has_error = True
             return self._data(item, replica, b"", verdict)
         if leader.has_news_for(self._node_id):
-            self._has_news = self._has_left = True
+            self._has_news = self._is_untold = self._has_left = True
+        if leader.awaits_arrival:
+            self._has_left = True
         if leader.withholds(self._node_id, item.fetch_offset):
             self._has_left = True
             return self._data(item, replica, b"")
