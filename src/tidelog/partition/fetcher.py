@@ -157,7 +157,7 @@ class Fetcher:
             self._changed[key] = follower  # until the answer is there
             return
         for place in (self._ready, self._unsettled, self._throttled):
-            place.pop(key, None)
+            place.pop(key, None)  # to the end of the line
         if follower.ready_ms > now_ms:
             self._forget(lane, key)
             heappush(self._paused, (follower.ready_ms, key))
@@ -281,8 +281,6 @@ class Fetcher:
                 self._changed[key] = told.follower
                 told.follower.take(now, data, asked=Offset(told.fetch.fetch_offset))
                 self._collect(told.follower, fetched)
-                if data.records:
-                    lane.session.told[key] = lane.session.told.pop(key)
         if not goes_on:
             self._start_over(lane)
         return fetched

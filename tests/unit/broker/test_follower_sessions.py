@@ -10,6 +10,7 @@ import pytest
 from tests.support.followed_node import BROKER_EPOCH, TOPIC, FollowedNode, node_record
 
 from tidelog.broker.fetch_sessions import CONSUMERS, FetchPlan, FetchSessions, SessionReader
+from tidelog.metadata.records import ConfigRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 from tidelog.partition.progress import Progress
@@ -201,6 +202,8 @@ def test_only_the_incarnation_that_opened_a_session_goes_on_with_it(node: Follow
     for other in (Follower(node, node_id=3), Follower(node, epoch=BROKER_EPOCH + 1)):
         other.session_id, other.epoch = follower.session_id, follower.epoch
         assert other.refused() is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        other.epoch = 0
+        assert other.refused((0, 5)) is ErrorCode.NONE, "it may open one of its own"
     assert follower.fetch() == {}
 
 
@@ -301,6 +304,44 @@ def test_who_is_let_in_again_comes_in_sync_though_its_session_has_nothing_to_say
     assert node.proposals() == []
     node.commit(node_record(2))
     assert [proposal.nodes for proposal in node.proposals()] == [(1, 2), (1, 2)]
+
+
+def test_a_leader_that_has_its_session_again_says_who_is_in_sync(node: FollowedNode) -> None:
+    node.lead(1, isr=(1,))
+    replicas = node.node.state.replicas
+    replicas.session_changed(is_alive=False)
+    Follower(node).fetch((0, 0))
+    assert node.proposals() == []
+    replicas.session_changed(is_alive=True)
+    assert [proposal.nodes for proposal in node.proposals()] == [(1, 2)]
+
+
+def test_who_may_come_in_sync_by_another_setting_is_asked_for_at_once(node: FollowedNode) -> None:
+    node.lead(1)
+    node.append(0)
+    node.lead(1, epoch=2, isr=(1, 3), replicas=(1, 2, 3))
+    follower = Follower(node)
+    follower.fetch((0, 1), leader_epoch=2)
+    assert node.proposals() == [], "the leader does not know yet what is committed"
+    setting = ConfigRecord(topic_id=node.topic_id, name="min.insync.replicas", value="3")
+    node.commit(setting)
+    assert [proposal.nodes for proposal in node.proposals()] == [(1, 2, 3)]
+
+
+def test_a_leader_that_is_found_damaged_in_passing_resigns_soon(
+    node: FollowedNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = caught_up(node)
+    node.append(0)
+    follower.fetch()
+    follower.fetch((0, 1))
+    log = node.leader().log
+    monkeypatch.setattr(log, "damage", ["a hole"])
+    monkeypatch.setattr(log, "first_damaged_offset", lambda: 0)
+    node.node.state.touched[node.replica()] = None
+    assert node.proposals() == []
+    node.advance(2_000)
+    assert [proposal.nodes for proposal in node.proposals()] == [(2,)]
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,20 @@ def test_a_higher_rate_is_used_at_once() -> None:
     assert len(step(following, 200)) == 1
 
 
+def test_a_rate_that_was_not_there_before_holds_for_all_that_is_followed() -> None:
+    following, membership, (copy,), (fetch,) = idle(1, rate=1_000_000)
+    membership.throttle.limit(UNLIMITED, 0)
+    following.answered(Now(0, 0), fetch, answer_to(fetch))
+    (fetch,) = step(following, 1)
+    following.answered(Now(1, 1), fetch, FetchResponse(session_id=7, responses=[]))
+    membership.throttle.limit(1_000, 2)
+    assert step(following, 2) == [], "the budget has to come together first"
+    (fetch,) = step(following, 300)
+    (topic,) = fetch.request.topics
+    assert topic.partitions[0].partition_max_bytes < 1_000
+    following.validate({copy.key: copy})
+
+
 def test_a_partition_that_is_led_by_another_node_now_is_fetched_from_there() -> None:
     following, _, (first, second), _ = idle(2)
     follow_elsewhere(first, NodeId(7))
