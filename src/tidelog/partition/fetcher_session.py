@@ -81,7 +81,7 @@ class FetcherSession:
 
     def forget(self, key: PartitionKey) -> None:
         told = self.told.pop(key, None)
-        if told is not None and not self.is_full:
+        if told is not None:  # in a request that is under way, perhaps the first
             self._forgotten[key] = told.follower.name.topic
 
     def start_over(self) -> dict[PartitionKey, Follower]:

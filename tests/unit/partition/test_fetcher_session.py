@@ -102,6 +102,14 @@ def test_who_is_followed_elsewhere_is_forgotten() -> None:
     assert forgotten(ask(fetcher)) == []
 
 
+def test_who_goes_while_the_first_request_is_under_way_is_forgotten_with_the_second() -> None:
+    fetcher, followers = following(2)
+    first = ask(fetcher)
+    fetcher.remove(followers[0].key)
+    answer(fetcher, first)
+    assert forgotten(ask(fetcher)) == [0]
+
+
 def test_a_partition_that_comes_back_before_the_leader_has_heard_is_not_forgotten() -> None:
     fetcher, followers, fetch = in_session(2)
     fetcher.remove(followers[1].key)
