@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.stamping import stamp
 from tests.unit.log.logs import a_batch, append, flush, open_log, read, settings
 
 from tidelog.log.disk import FileSpan
@@ -17,7 +18,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.wire.batch import iter_batches, stamp
+from tidelog.wire.batch import iter_batches
 from tidelog.wire.records import decode_records
 
 Row = tuple[int, int, bytes, int]

@@ -36,7 +36,7 @@ from tidelog.model.ids import NO_EPOCH, NO_PRODUCER, NO_TIMESTAMP, LeaderEpoch, 
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.setting import INT64_MAX
 from tidelog.model.settings import TopicSettings
-from tidelog.wire.batch import BatchHeader, stamp, stamp_all
+from tidelog.wire.batch import BatchHeader, stamp_all
 
 SNAPSHOT_INTERVAL_BYTES = 64 * 1024 * 1024
 """A start after a crash walks over at most about this much log to know the producers again."""
@@ -156,8 +156,7 @@ class Log:
         headers = check_batches(records, self.settings, latest_ms=now_ms + self._ahead_ms)
         if isinstance(headers, ErrorCode):
             return Appended(headers)
-        latest_epoch = self.epochs.latest
-        if leader_epoch < latest_epoch:
+        if leader_epoch < self.epochs.latest:
             return Appended(ErrorCode.FENCED_LEADER_EPOCH)
         if self._checks_producers and (len(headers) > 1 or headers[0].producer_id != NO_PRODUCER):
             verdict = self.producers.judge(headers, now_ms, awaits_repair=awaits_repair)
@@ -173,13 +172,9 @@ class Log:
             records, headers = restyled
         self._roll_if_due(records, headers, now_ms)
         base_offset = self._active.end_offset
-        if len(headers) == 1:
-            stamp(records, Offset(base_offset), leader_epoch)
-        else:
-            stamp_all(records, headers, Offset(base_offset), leader_epoch)
+        stamp_all(records, headers, Offset(base_offset), leader_epoch)
         self._active.append(records, headers, base_offset)
-        if leader_epoch != latest_epoch:
-            self.epochs.note(leader_epoch, base_offset)
+        self.epochs.note(leader_epoch, base_offset)
         offset = base_offset
         for header in headers:
             if header.producer_id != NO_PRODUCER:

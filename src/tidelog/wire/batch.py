@@ -32,6 +32,7 @@ LENGTH_PREFIX_BYTES = 12
 """`batch_length` counts from here."""
 
 MAGIC = 2
+_EPOCH_POSITION = 12
 CRC_POSITION = 17
 CRC_FROM = 21
 
@@ -127,22 +128,18 @@ def seal(batch: bytearray | memoryview) -> None:
     _CRC.pack_into(batch, CRC_POSITION, computed_crc(batch))
 
 
-def stamp(batch: bytearray | memoryview, base_offset: Offset, leader_epoch: LeaderEpoch) -> None:
-    """The leader's two fields, in place, outside the checksum."""
-    _OFFSET.pack_into(batch, 0, base_offset)
-    _INT32.pack_into(batch, 12, leader_epoch)
-
-
 def stamp_all(
     batches: memoryview,
     headers: Sequence[BatchHeader],
     base_offset: Offset,
     leader_epoch: LeaderEpoch,
 ) -> None:
-    """The same for batches that follow one another: the first at `base_offset`."""
+    """The leader's two fields, in place, outside the checksum, into batches that follow one
+    another: the first at `base_offset`."""
     offset, position = base_offset, 0
     for header in headers:
-        stamp(batches[position:], offset, leader_epoch)
+        _OFFSET.pack_into(batches, position, offset)
+        _INT32.pack_into(batches, position + _EPOCH_POSITION, leader_epoch)
         position += header.batch_length + LENGTH_PREFIX_BYTES
         offset = Offset(offset + header.last_offset_delta + 1)
 

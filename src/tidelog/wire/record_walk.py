@@ -77,10 +77,7 @@ def walk_records(
                 keyless.append(index)
             size, position = body[position], position + 1
             if size != NULL:
-                if size & 0x81 == 0x80 and body[position] <= 0x7F:
-                    position += 1 + ((size & 0x7F | body[position] << 7) >> 1)
-                else:
-                    position = _end(body, position, size) if size & 0x81 else position + (size >> 1)
+                position = _end(body, position, size) if size & 0x81 else position + (size >> 1)
             if body[position]:
                 headers, position = _after_headers(body, position, end, headers)
             else:
@@ -100,7 +97,11 @@ def _end(body: bytes, position: int, first: int) -> int:
     """Where a key or a value ends whose length, not -1, begins with the byte `first`."""
     size = first
     if size > 0x7F:
-        size, position = uvarint_rest(body, position, size)
+        more, position = body[position], position + 1
+        if more > 0x7F:
+            size, position = uvarint_rest(body, position - 1, size)
+        else:
+            size += (more << 7) - 0x80
     if size & 1:
         raise DecodeError(f"its key or value has the length {_signed(size)}")
     return position + (size >> 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.stamping import stamp
 from tests.unit.log.cleaning import clean, compacted, keyed, latest, records_of, settle
 from tests.unit.log.logs import (
     EPOCH,
@@ -24,7 +25,6 @@ from tidelog.log.disk import FileSpan
 from tidelog.log.log import Log
 from tidelog.model.ids import Offset
 from tidelog.runtime.file_disk import FileDisk
-from tidelog.wire.batch import stamp
 
 _SEGMENT = 1
 

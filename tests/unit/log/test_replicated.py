@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.support.stamping import stamp
 from tests.unit.log.logs import (
     a_batch,
     append,
@@ -25,7 +26,6 @@ from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.settings import TopicSettings
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.disk_faults import PowerLost
-from tidelog.wire.batch import stamp
 
 
 def a_leader(disk: SimDisk, config: TopicSettings | None = None) -> Log:

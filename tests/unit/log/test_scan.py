@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.support.stamping import stamp
 from tests.unit.log.logs import a_batch
 
 from tidelog.log import scan
@@ -12,7 +13,6 @@ from tidelog.log.damage import Damage, Holes, Ranges
 from tidelog.log.disk import File
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.sim.disk import SimDisk
-from tidelog.wire.batch import stamp
 
 
 def a_file(disk: SimDisk, sizes: list[int]) -> tuple[File, list[int]]:
