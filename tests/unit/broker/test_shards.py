@@ -160,6 +160,22 @@ def test_a_shard_whose_decision_found_no_room_is_loaded_once_there_is_some(
     assert join(node) is ErrorCode.NONE
 
 
+def test_a_shard_that_was_without_room_is_loading_until_it_is_loaded(
+    node: NodeDriver, room: Room
+) -> None:
+    commit(node, 1)
+    room.is_full = True
+    assert join(node) is UNAVAILABLE
+    room.is_full = False
+    said: list[ErrorCode] = []
+    while not said or said[-1] is not ErrorCode.NONE:
+        node.advance(RETRY_MS / 2)
+        said.append(fetched(node)[0])
+        assert len(said) < 20
+    assert set(said[:-2]) == {UNAVAILABLE}
+    assert said[-2:] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE]
+
+
 def test_after_an_error_of_the_disk_a_shard_does_not_know_what_its_log_says(
     tmp_path: Path,
 ) -> None:

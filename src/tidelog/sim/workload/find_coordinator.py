@@ -24,4 +24,4 @@ def classify(response: FindCoordinatorResponse) -> tuple[int, ErrorCode]:
 
 def predict(world: World, life: int) -> tuple[ErrorCode, ...]:
     """The first answer needs a topic, and so a disk."""
-    return world.coordinator_excuses(life)
+    return world.coordinator_excuses(life, may_load=False)

@@ -152,13 +152,15 @@ class World:
             errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
         return tuple(errors)
 
-    def coordinator_excuses(self, life: int) -> tuple[ErrorCode, ...]:
+    def coordinator_excuses(self, life: int, *, may_load: bool = True) -> tuple[ErrorCode, ...]:
         """What a coordinator may say whose disk was, in that life, failing or full: it answers
-        from what is written, or not at all. A node that stops sends those away who wait."""
+        from what is written, or not at all, and loads that anew once there is room (`may_load`: it
+        was asked for a group, not for its name). A node that stops sends those away who wait."""
         if self.coordinators_may_say:
             return self.coordinators_may_say
         if self.host.faults_of(life).total():
-            return (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+            absent = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+            return (*absent, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) if may_load else absent
         is_stopped = life in self.host.stopped_lives
         return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) if is_stopped else ()
 
