@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.broker.apis.fetch import FetchWait
 from tidelog.broker.effects import Effect, SendResponse
-from tidelog.broker.events import Event, FrameReceived
+from tidelog.broker.events import Event, FrameReceived, RangeRead
 from tidelog.broker.node import Node
 from tidelog.broker.registration import Stage
 from tidelog.log.disk import FileSpan
@@ -16,6 +17,7 @@ from tidelog.model.ids import Offset
 from tidelog.sim.ablations import find_broken
 from tidelog.sim.run import ANY_SIZE
 from tidelog.wire.batch import read_header
+from tidelog.wire.messages.fetch import FetchResponse
 
 _NOW_AND_THEN = 50
 
@@ -148,6 +150,59 @@ class DeafNode(Node):
         return effects
 
 
+class TrustingNode(Node):
+    """What a fetch would get when a read for it begins is what it gets when the read has ended,
+    whatever has happened meanwhile."""
+
+    def start(self, now: Now) -> list[Effect]:
+        self._found: dict[int, FetchResponse] = {}
+        return super().start(now)
+
+    def settle(self, now: Now) -> list[Effect]:
+        effects = super().settle(now)
+        for row in () if self._is_stopped else self.state.pending.rows():
+            wait = row.wait
+            if row.number not in self._found and isinstance(wait, FetchWait):
+                fetch = wait._fetch
+                if fetch.cold is not None and fetch.cold.awaited:
+                    fetch.collect(now.monotonic_ms, may_block=True)
+                    self._found[row.number] = fetch.respond()
+                    fetch.forget()
+        return effects
+
+    def _on_range_read(self, now: Now, event: RangeRead, effects: list[Effect]) -> None:
+        for number in self.state.reads.done(event):
+            response, row = self._found.pop(number, None), self.state.pending.row(number)
+            if row is not None and response is not None:
+                self.state.pending.remove(row)
+                self._give_out(response)
+                self._requests.answer(row.slot, response, effects)
+
+    def _give_out(self, response: FetchResponse) -> None:
+        """As it was found."""
+
+
+class RememberingNode(TrustingNode):
+    """The same, and it remembers where in the file the batches were, but keeps no file."""
+
+    def settle(self, now: Now) -> list[Effect]:
+        effects = super().settle(now)
+        for response in self._found.values():
+            for topic in response.responses:
+                for data in topic.partitions:
+                    if isinstance(data.records, FileSpan):
+                        span = data.records
+                        where = (span.file, span.position, span.size)
+                        data.records = where  # type: ignore[assignment]
+        return effects
+
+    def _give_out(self, response: FetchResponse) -> None:
+        for topic in response.responses:
+            for data in topic.partitions:
+                if isinstance(data.records, tuple):
+                    data.records = FileSpan(*data.records)
+
+
 def test_a_node_that_loses_acknowledged_records_is_caught() -> None:
     discovery = find_broken(ForgetfulNode, max_seeds=20)
     assert discovery is not None
@@ -164,6 +219,20 @@ def test_a_node_whose_steps_grow_with_its_data_is_caught() -> None:
     discovery = find_broken(ThoroughNode, max_seeds=20)
     assert discovery is not None
     assert "events takes" in discovery.outcome.findings[0].text
+
+
+def test_a_node_that_does_not_look_again_after_a_read_is_caught() -> None:
+    """It keeps deleted files from giving their room back."""
+    discovery = find_broken(TrustingNode, max_seeds=20)
+    assert discovery is not None
+    assert "a deleted file takes up room" in discovery.outcome.findings[0].text
+
+
+def test_a_node_that_remembers_where_batches_were_before_a_read_is_caught() -> None:
+    """It sends from files that are not there any more."""
+    discovery = find_broken(RememberingNode, max_seeds=40, likely=19)
+    assert discovery is not None
+    assert "was deleted before somebody sent from it" in discovery.outcome.findings[0].text
 
 
 def test_a_node_that_swallows_an_answer_is_caught() -> None:

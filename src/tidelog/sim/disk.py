@@ -110,6 +110,8 @@ class SimFile:
         self._record(position, data)
 
     def pin(self) -> None:
+        is_closed = self.image.is_deleted and not self.image.pins
+        assert not is_closed, f"{self._path} was deleted before somebody sent from it"
         self.image.pins += 1
 
     def unpin(self) -> None:
