@@ -20,7 +20,6 @@ LIKELY = {
     Safeguard.UNCLEAN_BY_LOG: 9,
     Safeguard.TRUNCATE_BY_EPOCH: 5,
     Safeguard.FETCH_IN_EPOCH: 26,
-    Safeguard.MAXIMAL_ISR: 10,
     Safeguard.EPOCH_IN_FETCH: 4,
     Safeguard.LOG_START_REPLICATED: 28,
     Safeguard.PRESENT_BEFORE_FOLLOWING: 16,

@@ -70,6 +70,10 @@ class File(Syncable, Protocol):
         on are undefined and the caller's to overwrite or cut. What does not need a sync may be lost
         with the power, and nobody asks whether it was."""
 
+    def take_room(self, size: int) -> None:
+        """The file reaches to `size` at least, with zeros for what was not written, and writes up
+        to there need no more room. `DiskFull` if there is none. Nobody need sync that."""
+
     def truncate(self, size: int) -> None: ...
 
     def close(self) -> None: ...

@@ -113,7 +113,7 @@ class MarkFile:
     def create(self) -> None:
         """A file without marks, so that its name becomes durable together with the log's.
         `DiskFull` if there is no room for all that it will hold."""
-        _take_room(self._opened())
+        self._opened().take_room(_FILE_BYTES)
 
     def _opened(self) -> File:
         if self._file is None:
@@ -124,8 +124,9 @@ class MarkFile:
         """To the operating system; the caller sees to it that the file is synced in time."""
         assert self.is_settled, "both slots of the flushed mark would be at risk"
         file = self._opened()
-        with suppress(DiskFull):  # this slot may have its room, in a file of an earlier release
-            _take_room(file)
+        if file.size() < _FILE_BYTES:
+            with suppress(DiskFull):  # this slot may have its own, in a file of an earlier release
+                file.take_room(_FILE_BYTES)
         file.write(mark.sequence % 2 * _SLOT_BYTES, (_encoded(mark),))
         self.is_settled = False
 
@@ -146,13 +147,6 @@ class MarkFile:
         if not self.is_settled:
             self.file().sync()
             self.is_settled = True
-
-
-def _take_room(file: File) -> None:
-    """Zeros, which are no mark and no note, as far as the file does not reach yet."""
-    size = file.size()
-    if size < _FILE_BYTES:
-        file.write(size, (bytes(_FILE_BYTES - size),))
 
 
 def _slots(data: bytes) -> list[bytes]:

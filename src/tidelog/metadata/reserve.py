@@ -148,6 +148,9 @@ class ReservedFile:
     def write(self, position: int, parts: Sequence[Buffer], *, needs_sync: bool = True) -> None:
         self._disk.attempt(lambda: self.file.write(position, parts, needs_sync=needs_sync))
 
+    def take_room(self, size: int) -> None:
+        self._disk.attempt(lambda: self.file.take_room(size))
+
     def truncate(self, size: int) -> None:
         self._disk.attempt(lambda: self.file.truncate(size))
 

@@ -189,6 +189,15 @@ class OpenFile:
                 else:
                     self.users -= 1
 
+    def take_room(self, size: int) -> None:
+        descriptor = self.disk.begin_use(self)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+        except OSError as error:
+            raise _disk_error(error, "taking room for", self.name) from error
+        finally:
+            self.disk.end_use(self)
+
     def truncate(self, size: int) -> None:
         descriptor = self.disk.begin_use(self)
         try:

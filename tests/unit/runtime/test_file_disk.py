@@ -29,6 +29,17 @@ def test_the_data_directory_is_created(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
 
 
+def test_room_that_was_taken_is_there_as_zeros_and_changes_nothing_else(disk: FileDisk) -> None:
+    file = disk.open("file", create=True)
+    file.write(0, [b"hello"])
+    file.take_room(10_000)
+    assert file.size() == 10_000
+    assert file.read(0, 10_000) == b"hello" + bytes(9_995)
+    assert os.stat(disk.absolute("file")).st_blocks * 512 >= 10_000
+    file.take_room(100)
+    assert file.size() == 10_000
+
+
 def test_what_was_written_is_read(disk: FileDisk) -> None:
     file = disk.open("file", create=True)
     file.write(0, [b"hello ", bytearray(b"big "), memoryview(b"world")])
