@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 import pytest
+from tests.support.stamping import stamp
 from tests.unit.log.cleaning import keyed
 
 from tidelog.log.admission import DELETE_HORIZON_BIT
@@ -30,7 +31,6 @@ from tidelog.wire.batch import (
     has_valid_crc,
     read_header,
     seal,
-    stamp,
     write_header,
 )
 from tidelog.wire.compression import Compression

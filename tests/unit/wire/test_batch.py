@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.stamping import stamp
 
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.wire.batch import (
@@ -11,7 +12,6 @@ from tidelog.wire.batch import (
     has_valid_crc,
     iter_batches,
     read_header,
-    stamp,
 )
 from tidelog.wire.errors import DecodeError
 from tidelog.wire.records import Record, encode_batch
