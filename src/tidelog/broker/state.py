@@ -117,17 +117,8 @@ class BrokerState:
         self.pending = Pending()
         self.flushing = Flushing()
         self.reads = Reads(replicas.disk)
-        self.sessions = FetchSessions(
-            max_sessions=config.settings.max_incremental_fetch_session_cache_slots,
-            max_partitions=MAX_FETCH_SESSION_PARTITIONS,
-            random=random,
-        )
-        """Of consumers."""
-        self.follower_sessions = FetchSessions(
-            max_sessions=MAX_FOLLOWER_SESSIONS,
-            max_partitions=MAX_FOLLOWER_SESSION_PARTITIONS,
-            random=random,
-        )
+        self.sessions = _consumer_sessions(config.settings, random)
+        self.follower_sessions = _follower_sessions(random)
         self.clock = SteadyClock(_steady_ms(config, safeguards))
         self.coordinators = Coordinators(
             group_settings(config.settings),
@@ -263,6 +254,22 @@ class BrokerState:
             self.active_controller.appended(decision.records, offset)
         self.flushing.touch_journal()
         return offset
+
+
+def _consumer_sessions(settings: NodeSettings, random: Random) -> FetchSessions:
+    return FetchSessions(
+        max_sessions=settings.max_incremental_fetch_session_cache_slots,
+        max_partitions=MAX_FETCH_SESSION_PARTITIONS,
+        random=random,
+    )
+
+
+def _follower_sessions(random: Random) -> FetchSessions:
+    return FetchSessions(
+        max_sessions=MAX_FOLLOWER_SESSIONS,
+        max_partitions=MAX_FOLLOWER_SESSION_PARTITIONS,
+        random=random,
+    )
 
 
 def _steady_ms(config: NodeConfig, safeguards: frozenset[Safeguard]) -> int:

@@ -562,12 +562,9 @@ class Log:
     def note_cleaned(self, offset: Offset) -> None:
         """All below `offset` has been compacted. Were this forgotten, it would be done again."""
         self.cleaned_offset = offset
-        try:
-            self._durability.soil(
-                self.directory.save_cleaned_offset(offset), *self.directory.entries()
-            )
-        except DiskFull:
-            pass
+        with suppress(DiskFull):
+            file = self.directory.save_cleaned_offset(offset)
+            self._durability.soil(file, *self.directory.entries())
 
     # --- looking at it ------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ from tidelog.model.settings import TopicSettings
 from tidelog.partition.divergence import EpochEnd, find_divergence, is_forgotten, is_uncertain
 from tidelog.partition.isr import Isr, Member, ProposeIsr
 from tidelog.partition.membership import UNKNOWN_BROKER_EPOCH, Membership
-from tidelog.partition.progress import FollowerFetch, LastFetch, Progress
+from tidelog.partition.progress import FollowerFetch, LastFetch, Progress, furthest_with
 
 ARRIVAL_MS = 1_000
 """So long the watermark waits for the next fetch of a follower that is about to be in sync."""
@@ -346,15 +346,8 @@ class Leader:
             return None
         if nodes.rack_of(nodes.node_id) == rack:
             return None
-        nearer = [
-            self.progress[node]
-            for node in self.isr.committed
-            if node in self.progress
-            and nodes.rack_of(node) == rack
-            and self.progress[node].log_start_offset <= offset <= self.progress[node].fetch_offset
-        ]
-        best = max(nearer, key=lambda one: one.fetch_offset, default=None)
-        return None if best is None else best.node_id
+        near = [node for node in self.isr.committed if nodes.rack_of(node) == rack]
+        return furthest_with(offset, (self.progress[n] for n in near if n in self.progress))
 
     # --- followers ----------------------------------------------------------------------------
 

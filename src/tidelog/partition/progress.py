@@ -13,6 +13,7 @@ its leader had still has all of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -140,3 +141,10 @@ class Progress:
             "lag": leader_end - self.fetch_offset if is_known else None,
             "caught_up_ms": self.caught_up_ms,
         }
+
+
+def furthest_with(offset: Offset, followers: Iterable[Progress]) -> NodeId | None:
+    """Of those that have what lies at `offset`, the one that has come furthest."""
+    having = [one for one in followers if one.log_start_offset <= offset <= one.fetch_offset]
+    best = max(having, key=lambda one: one.fetch_offset, default=None)
+    return None if best is None else best.node_id
