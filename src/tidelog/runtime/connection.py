@@ -25,6 +25,7 @@ from tidelog.broker.effects import Part
 from tidelog.log.disk import DiskError, FileSpan, NotInMemory
 from tidelog.model.ids import ConnectionId
 from tidelog.model.limits import MIN_REQUEST_BYTES
+from tidelog.runtime.cached import COPIED_BYTES
 from tidelog.runtime.file_disk import OpenFile
 from tidelog.runtime.frame_progress import FrameProgress
 from tidelog.runtime.range_readers import HaveRead
@@ -368,10 +369,11 @@ class SocketConnection:
     def _content(self, span: FileSpan) -> bytes:
         """All of it: the length is on its way to the client already."""
         file = span.file
-        if self._have_read is None or not isinstance(file, OpenFile):
-            data = span.read()
-        else:
+        is_asked = self._is_held_up or span.size <= COPIED_BYTES  # of so little it costs nothing
+        if is_asked and self._have_read is not None and isinstance(file, OpenFile):
             data = file.read_now(span.position, span.size)
+        else:
+            data = span.read()
         if len(data) != span.size:
             raise OSError(_SHORT_FILE)
         return data

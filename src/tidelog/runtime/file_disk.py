@@ -109,9 +109,9 @@ class OpenFile:
             self.disk.end_use(self)
 
     def read(self, position: int, size: int) -> bytes:
-        if not self.disk.reads_may_block:
-            return self.read_now(position, size)
-        return self.read_waiting(position, size)
+        if self.disk.reads_may_block:
+            return self.read_waiting(position, size)
+        return self.read_now(position, size)
 
     def read_waiting(self, position: int, size: int) -> bytes:
         """As `read`, whether or not the disk's reads may block: for other threads."""
