@@ -29,25 +29,23 @@ def file(tmp_path: Path) -> OpenFile:
     return file
 
 
-def forget(path: Path) -> int:
-    """Have the kernel drop the file's pages. Gives a descriptor of it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    return descriptor
-
-
 @pytest.fixture
-def cold(tmp_path: Path, file: OpenFile) -> OpenFile:
-    """The same, which the kernel was told to forget. Whether it does is tried with another file:
-    it begins to read what it is asked for."""
-    (tmp_path / "other").write_bytes(bytes(SIZE))
-    descriptor = forget(tmp_path / "other")
-    is_forgotten = not cached.has(descriptor, 0, 1)
-    os.close(descriptor)
-    if not is_forgotten:
-        pytest.skip("this file system keeps its pages, or does not tell")
-    os.close(forget(tmp_path / "log"))
+def cold(file: OpenFile, monkeypatch: pytest.MonkeyPatch) -> OpenFile:
+    """The same, as if the kernel had forgotten it, until it is read through."""
+    plain, send, is_loaded = os.preadv, os.sendfile, False
+
+    def preadv(descriptor: int, buffers: Any, position: int, flags: int = 0) -> int:
+        if flags and position < SIZE and not is_loaded:
+            raise BlockingIOError
+        return plain(descriptor, buffers, position, flags)
+
+    def sendfile(target: int, source: int, position: int, count: int) -> int:
+        nonlocal is_loaded
+        is_loaded = True
+        return send(target, source, position, count)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(os, "sendfile", sendfile)
     file.disk.reads_may_block = False
     return file
 
@@ -68,7 +66,7 @@ def test_the_end_of_a_file_is_no_reason_to_wait(file: OpenFile, size: int) -> No
 
 
 @pytest.mark.parametrize("size", [61, cached.COPIED_BYTES + 1])
-def test_what_the_kernel_has_forgotten_is_not_waited_for(cold: OpenFile, size: int) -> None:
+def test_what_is_not_in_memory_is_not_waited_for(cold: OpenFile, size: int) -> None:
     with pytest.raises(NotInMemory) as missing:
         cold.read(SIZE - size, size)
     assert (missing.value.file, missing.value.position) == (cold, SIZE - size)
