@@ -183,7 +183,7 @@ class Pending:
     def postpone(self, row: Row, until_ms: float) -> None:
         """Let a row that has expired wait on."""
         row.deadline_ms = until_ms
-        heappush(self._deadlines, (until_ms, row.number))
+        self._expire_at(until_ms, row.number)
 
     def remove(self, row: Row) -> None:
         if self._rows.pop(row.number, None) is None:
@@ -228,7 +228,10 @@ class Pending:
         self._rows[number] = row
         self._by_slot[slot] = row
         if deadline_ms != inf:
-            heappush(self._deadlines, (deadline_ms, number))
-            if self.deadline_ms is None or deadline_ms < self.deadline_ms:
-                self.deadline_ms = deadline_ms
+            self._expire_at(deadline_ms, number)
         return row
+
+    def _expire_at(self, deadline_ms: float, number: int) -> None:
+        heappush(self._deadlines, (deadline_ms, number))
+        if self.deadline_ms is None or deadline_ms < self.deadline_ms:
+            self.deadline_ms = deadline_ms
