@@ -34,6 +34,11 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
+from tidelog.model.limits import (
+    MAX_FETCH_SESSION_PARTITIONS,
+    MAX_FOLLOWER_SESSION_PARTITIONS,
+    MAX_FOLLOWER_SESSIONS,
+)
 from tidelog.partition.progress import LastFetch
 from tidelog.partition.replica import Replica
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest
@@ -354,6 +359,20 @@ class FetchSessions:
         for session in self._sessions.values():
             assert all(self.watched[key][session.session_id] is session for key in session.items)
             assert all(session.items[key] is item for key, item in session.dirty.items())
+
+
+def sessions_of_consumers(max_sessions: int, random: Random) -> FetchSessions:
+    return FetchSessions(
+        max_sessions=max_sessions, max_partitions=MAX_FETCH_SESSION_PARTITIONS, random=random
+    )
+
+
+def sessions_of_followers(random: Random) -> FetchSessions:
+    return FetchSessions(
+        max_sessions=MAX_FOLLOWER_SESSIONS,
+        max_partitions=MAX_FOLLOWER_SESSION_PARTITIONS,
+        random=random,
+    )
 
 
 def _item_key(topic: str, topic_id: TopicId, partition: int) -> ItemKey:

@@ -91,10 +91,16 @@ def validate(state: BrokerState) -> None:
     counts on just what the session says."""
     if state.advanced:
         return  # which sessions are to look at that is still to be told
-    for session in state.follower_sessions.sessions():
+    speaking = {session.last_fetch: session for session in state.follower_sessions.sessions()}
+    for session in speaking.values():
         for key, item in session.items.items():
             if key not in session.dirty:
                 _validate(state, session, item)
+    for replica in state.replicas.by_key.values():
+        for known in () if replica.leader is None else replica.leader.progress.values():
+            items = speaking[known.session].items if known.session in speaking else None
+            is_in = items is None or replica.key in items or replica.name in items
+            assert is_in, f"{replica.name}: the session that speaks for {known.node_id} dropped it"
 
 
 def _validate(state: BrokerState, session: FetchSession, item: FetchItem) -> None:

@@ -1,7 +1,7 @@
 """A node's part in replication: it fetches what others lead, and tells the controller who keeps up.
 
 The machines are in `partition/`; here their values become calls to other nodes, and the answers
-find their way back. One fetch per leading node is under way at a time, for all partitions that are
+find their way back. One or two fetches per leading node are under way, for all partitions that are
 followed from it; proposals for in-sync sets travel together, one request at a time.
 """
 

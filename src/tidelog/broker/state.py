@@ -14,7 +14,7 @@ from tidelog.broker.connections import Slot
 from tidelog.broker.coordinators import Coordinators
 from tidelog.broker.effects import Report
 from tidelog.broker.encoded_answers import EncodedAnswers
-from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.fetch_sessions import sessions_of_consumers, sessions_of_followers
 from tidelog.broker.flushing import Flushing
 from tidelog.broker.image_topics import ImageTopics
 from tidelog.broker.offsets_partitions import OffsetsPartitions
@@ -33,11 +33,6 @@ from tidelog.model.clock import Now
 from tidelog.model.clock_settings import CLOCK_CONFIRMED
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnectionId, NodeId, Offset
-from tidelog.model.limits import (
-    MAX_FETCH_SESSION_PARTITIONS,
-    MAX_FOLLOWER_SESSION_PARTITIONS,
-    MAX_FOLLOWER_SESSIONS,
-)
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.model.settings import NodeSettings
 from tidelog.model.steady_clock import ClockReport, SteadyClock
@@ -117,8 +112,9 @@ class BrokerState:
         self.pending = Pending()
         self.flushing = Flushing()
         self.reads = Reads(replicas.disk)
-        self.sessions = _consumer_sessions(config.settings, random)
-        self.follower_sessions = _follower_sessions(random)
+        slots = config.settings.max_incremental_fetch_session_cache_slots
+        self.sessions = sessions_of_consumers(slots, random)
+        self.follower_sessions = sessions_of_followers(random)
         self.clock = SteadyClock(_steady_ms(config, safeguards))
         self.coordinators = Coordinators(
             group_settings(config.settings),
@@ -254,22 +250,6 @@ class BrokerState:
             self.active_controller.appended(decision.records, offset)
         self.flushing.touch_journal()
         return offset
-
-
-def _consumer_sessions(settings: NodeSettings, random: Random) -> FetchSessions:
-    return FetchSessions(
-        max_sessions=settings.max_incremental_fetch_session_cache_slots,
-        max_partitions=MAX_FETCH_SESSION_PARTITIONS,
-        random=random,
-    )
-
-
-def _follower_sessions(random: Random) -> FetchSessions:
-    return FetchSessions(
-        max_sessions=MAX_FOLLOWER_SESSIONS,
-        max_partitions=MAX_FOLLOWER_SESSION_PARTITIONS,
-        random=random,
-    )
 
 
 def _steady_ms(config: NodeConfig, safeguards: frozenset[Safeguard]) -> int:

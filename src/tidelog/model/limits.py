@@ -32,7 +32,6 @@ BATCHES_REMEMBERED = 5
 """Batches per producer whose repetition is answered with their offsets: Kafka's client keeps at
 most five requests in flight."""
 
-MAX_FETCH_SESSIONS = 1_000
 MAX_FETCH_SESSION_PARTITIONS = 100_000
 """Partitions over all sessions of consumers together."""
 

@@ -123,7 +123,7 @@ NODE_SETTINGS: tuple[Setting, ...] = (
         1000,
         low=0,
         high=100_000,
-        doc="Fetch sessions kept; the longest unused gives way.",
+        doc="Fetch sessions of consumers kept; the longest unused gives way.",
     ),
     Setting(
         "log.retention.check.interval.ms",

@@ -231,15 +231,25 @@ class Leader:
         """How far the watermark may go without running away from who is about to be in sync. Under
         steady load it moves with every flush of the others, and somebody who is one flush behind
         would never be found to have all that is committed."""
-        ends = [
-            max(known.fetch_offset, self.high_watermark)
+        ends = [max(known.fetch_offset, self.high_watermark) for known in self._arriving()]
+        return min(ends, default=self.log.log_end_offset)
+
+    def _arriving(self) -> list[Progress]:
+        """Who is about to be in sync, and was heard of a moment ago."""
+        return [
+            known
             for node, known in self.progress.items()
             if known.is_close
             and node not in self.isr.maximal
             and self._now_ms - known.fetched_ms <= min(ARRIVAL_MS, self._lag_ms)
             and self._membership.may_be_in_sync(node, known.broker_epoch)
         ]
-        return min(ends, default=self.log.log_end_offset)
+
+    @property
+    def awaits_arrival(self) -> bool:
+        """The watermark rests for somebody who is about to be in sync, for a moment: it is to be
+        looked at whenever the others fetch, though they have nothing else to say."""
+        return self.high_watermark < self.log.log_end_offset and bool(self._arriving())
 
     # --- appending ----------------------------------------------------------------------------
 
@@ -422,17 +432,6 @@ class Leader:
         known = self.progress.get(node_id)
         if known is not None:
             known.fell_silent(session)
-
-    @property
-    def awaits_arrival(self) -> bool:
-        """The watermark rests for somebody who is about to be in sync, for a while: it has to be
-        looked at when the others fetch again, though they have nothing else to say."""
-        if self.high_watermark >= self.log.log_end_offset:
-            return False
-        return any(known.is_close for known in self.progress.values() if self._is_outside(known))
-
-    def _is_outside(self, known: Progress) -> bool:
-        return known.node_id not in self.isr.maximal
 
     def withholds(self, node_id: NodeId, fetch_offset: Offset) -> bool:
         """It is counted on for what it had, may be elected, and has found some of what is committed
