@@ -8,6 +8,10 @@ from tidelog.log.disk import DiskError
 from tidelog.model.ids import CallId, ConnectionId
 from tidelog.zookeeper.requests import ZooKeeperSpoke
 
+Frame = memoryview
+"""One message, without its length prefix. (A name of its own also for the compiled build, which
+finds a field's type among the module's names.)"""
+
 
 @dataclass(slots=True, frozen=True)
 class ConnectionOpened:
@@ -32,7 +36,7 @@ class FrameReceived:
     """
 
     connection: ConnectionId
-    frame: memoryview
+    frame: Frame
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,7 +62,7 @@ class PeerAnswered:
     during the step."""
 
     call: CallId
-    frame: memoryview
+    frame: Frame
 
 
 @dataclass(slots=True, frozen=True)

@@ -50,6 +50,7 @@ from tidelog.metadata.image import Image
 from tidelog.metadata.reserve import ReservedDisk
 from tidelog.metadata.snapshot import difference
 from tidelog.model.clock import Now
+from tidelog.model.compiled import mypyc_attr
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
 from tidelog.zookeeper.requests import ZooKeeperSpoke
 
@@ -57,6 +58,7 @@ _LEAVING_MS = 10_000.0
 """How long a node that stops waits for the cluster to take over what it leads."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
     """One broker without I/O."""
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from tidelog.broker.connections import Slot
 from tidelog.model.clock import Now
+from tidelog.model.compiled import mypyc_attr
 from tidelog.model.ids import Offset, PartitionKey
 
 
@@ -28,6 +29,7 @@ class Postponed(NamedTuple):
     until_ms: float
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Wait(ABC):
     """What is being waited for, and how it ends."""
 

@@ -31,6 +31,7 @@ from tidelog.metadata.journal import MetadataJournal, NotController, Unreachable
 from tidelog.metadata.reserve import RESERVED, Reserve
 from tidelog.model.clock import Now
 from tidelog.model.clock_settings import CLOCK_CONFIRMED
+from tidelog.model.compiled import mypyc_attr
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ConnectionId, NodeId, Offset
 from tidelog.model.safeguards import ALL_SAFEGUARDS, Safeguard
@@ -39,6 +40,7 @@ from tidelog.model.steady_clock import ClockReport, SteadyClock
 from tidelog.partition.replica import Replica
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SlicedWait(Wait):
     """A request that is too much for one step."""
 

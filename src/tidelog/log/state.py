@@ -128,7 +128,8 @@ def _epochs_of(segments: list[Segment]) -> Iterator[BatchHeader]:
         if first and following and first.leader_epoch == following.leader_epoch:
             yield first
         else:
-            yield from (header for _, header in segment.walk(0, segment.base_offset))
+            for _, header in segment.walk(0, segment.base_offset):
+                yield header
 
 
 def _first_header(segment: Segment) -> BatchHeader | None:

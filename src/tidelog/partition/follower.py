@@ -112,8 +112,8 @@ class Follower:
 
     def follow(self, state: PartitionState) -> None:
         """The image has changed within the leader's epoch."""
-        self._is_trusted = self._membership.node_id in (*state.isr, *state.elr)
         self._is_in_sync = self._membership.node_id in state.isr
+        self._is_trusted = self._is_in_sync or self._membership.node_id in state.elr
         self._has_changed()
 
     def end(self) -> None:

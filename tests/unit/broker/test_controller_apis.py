@@ -10,9 +10,11 @@ import pytest
 from tests.support.node_driver import NodeDriver
 
 from tidelog.broker.apis.table import HANDLERS
+from tidelog.broker.connections import Connection, Slot
 from tidelog.broker.state import Call
 from tidelog.metadata.image import PartitionState
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ConnectionId
 from tidelog.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from tidelog.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -45,6 +47,7 @@ from tidelog.wire.messages.list_partition_reassignments import (
 )
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.messages.unregister_broker import UnregisterBrokerRequest
+from tidelog.wire.requests import RequestHeader
 from tidelog.wire.schema import schema_of
 
 _FENCED_TOO = DescribeClusterRequest(
@@ -279,7 +282,8 @@ def test_a_node_that_does_not_decide_says_so(driver: NodeDriver) -> None:
         UnregisterBrokerRequest(broker_id=2),
         AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch),
     ]
-    call = Call(driver.now, slot=None)  # type: ignore[arg-type]
+    connection = Connection(ConnectionId(1), "test", now_ms=0)
+    call = Call(driver.now, Slot(connection, RequestHeader(0, 0, correlation_id=1)))
     for request in asked:
         handle = HANDLERS[schema_of(type(request)).api_key or 0]
         assert handle(driver.node.state, call, request).error_code is ErrorCode.NOT_CONTROLLER
