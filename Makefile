@@ -7,12 +7,14 @@ BIN    := $(VENV)/bin
 MINUTES ?= 30
 NODES   ?= 1
 PYTEST := $(BIN)/python -m pytest --numprocesses=2
+COMPILED := .make/compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check static serve bench sim soak docs kcat java clean
+.PHONY: help setup demo test check static serve bench sim soak docs kcat java compiler clean
+.PHONY: wheel-compiled test-compiled
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .make/setup ## create .venv with everything in it
 
@@ -40,9 +42,22 @@ check: static ## lint, types, imports, house rules, unit tests: under 3 minutes
 
 test: static kcat java ## everything, real processes and real clients included
 	@echo "== all tests but Spark's"
-	@$(PYTEST) --dist=worksteal --ignore=tests/spark tests
+	@$(PYTEST) --dist=worksteal --ignore=tests/spark --ignore=tests/compiled tests
 	@echo "== Spark's"
 	@$(PYTEST) --dist=loadfile tests/spark
+
+wheel-compiled: .make/setup compiler ## build the optional compiled wheel into dist/; needs a C compiler
+	@echo "== compiling: a minute or two"
+	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+test-compiled: wheel-compiled ## the same tests and seeds on the compiled wheel, in an environment of its own
+	@scripts/compiled-environment $(COMPILED) $(BIN)/python dist
+	@echo "== what is the same in both builds, unit tests, properties, scenarios"
+	@$(COMPILED)/bin/python -m pytest --numprocesses=2 --dist=worksteal -m 'not interpreted' \
+	  tests/compiled tests/unit tests/properties tests/scenarios
+	@echo "== the simulator's seeds"
+	@$(COMPILED)/bin/tidelog sim run --seeds 100
+	@$(COMPILED)/bin/tidelog sim run --seeds 100 --nodes 0
 
 static: .make/setup
 	@echo "== lint, format, types, imports"
@@ -58,6 +73,11 @@ kcat:
 # where the installation goes on anyway.
 java: .make/setup
 	@$(BIN)/python -m tidelog.spark.java 2>/dev/null || scripts/apt-install openjdk-17-jre-headless
+
+compiler:
+	@command -v $${CC:-cc} >/dev/null || scripts/apt-install gcc libc6-dev
+	@$(BIN)/python -c 'import sys, sysconfig; from pathlib import Path; \
+	  sys.exit(not Path(sysconfig.get_path("include"), "Python.h").exists())' || scripts/apt-install python3-dev
 
 clean: ## remove .venv and all caches (not your data)
 	rm -rf $(VENV) .make .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tidelog.bench.figures import median
+from tidelog.model.compiled import build
 
 _CONGESTION_CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _POPULATE_WRITE = 23
@@ -38,7 +39,7 @@ def facts(data_dir: Path) -> dict[str, str]:
         "memory": f"{parse_meminfo_bytes(meminfo, 'MemTotal') / 1e9:.0f} GB",
         "kernel": platform.release(),
         "loopback congestion control": _CONGESTION_CONTROL.read_text().strip(),
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()}, tidelog {build()}",
         "load average at the start": f"{load_average:.2f}",
         "fdatasync of 4 KB, p50": f"{flush_seconds(data_dir) * 1e3:.2f} ms",
     }

@@ -11,6 +11,7 @@ import typer
 from tidelog import __version__
 from tidelog.cli.options import AsJson
 from tidelog.cli.output import add_rows, emit_json, people, table
+from tidelog.model.compiled import build
 
 app = typer.Typer(rich_markup_mode="markdown")
 
@@ -20,7 +21,7 @@ _PARTS = ("confluent-kafka", "crc32c", "cramjam", "uvloop")
 @app.command(epilog="Example: `tidelog version --json`")
 def version(as_json: AsJson = False) -> None:
     """Say what is installed."""
-    versions = {"tidelog": __version__, "python": platform.python_version()}
+    versions = {"tidelog": __version__, "build": build(), "python": platform.python_version()}
     versions.update({name: _version_of(name) for name in _PARTS})
     if as_json:
         emit_json(versions)

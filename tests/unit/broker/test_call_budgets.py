@@ -30,6 +30,9 @@ from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tidelog.wire.requests import encode_request
 
+pytestmark = pytest.mark.interpreted
+"""Compiled functions are not counted."""
+
 WARM_UP = 3
 """So often before it is counted: the first request makes what the others find."""
 

@@ -97,6 +97,7 @@ def test_old_segments_go_by_themselves(node: NodeDriver) -> None:
     assert leader.log.log_start_offset == 30
 
 
+@pytest.mark.interpreted
 def test_a_full_disk_postpones_retention_and_says_so(
     node: NodeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

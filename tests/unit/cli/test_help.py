@@ -53,6 +53,11 @@ def test_the_installed_parts_can_be_read_by_a_program(tidelog: CommandLine) -> N
     assert tidelog("version", "--json").json["tidelog"] == __version__
 
 
+@pytest.mark.interpreted
+def test_a_clone_runs_its_sources(tidelog: CommandLine) -> None:
+    assert tidelog("version", "--json").json["build"] == "pure"
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_help_speaks_python(tidelog: CommandLine, command: tuple[str, ...]) -> None:
     shown = tidelog(*command, "--help").output

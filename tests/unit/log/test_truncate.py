@@ -132,6 +132,7 @@ def test_a_truncation_tried_again_after_a_full_disk_leaves_no_mark_above_the_log
     assert (log.log_end_offset, log.damage) == (6, [])
 
 
+@pytest.mark.interpreted
 def test_a_new_beginning_that_found_no_room_leaves_a_log_that_can_go_on(sim_disk: SimDisk) -> None:
     log = open_log(sim_disk)
     fill(log, 10)
