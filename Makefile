@@ -52,9 +52,9 @@ wheel-compiled: .make/setup compiler ## build the optional compiled wheel into d
 
 test-compiled: wheel-compiled ## the same tests and seeds on the compiled wheel, in an environment of its own
 	@scripts/compiled-environment $(COMPILED) $(BIN)/python dist
-	@echo "== what is the same in both builds, unit tests, properties, scenarios"
+	@echo "== what is the same in both builds, unit tests, properties, scenarios, canaries"
 	@$(COMPILED)/bin/python -m pytest --numprocesses=2 --dist=worksteal -m 'not interpreted' \
-	  tests/compiled tests/unit tests/properties tests/scenarios
+	  tests/compiled tests/unit tests/properties tests/scenarios tests/simulation/test_canary.py
 	@echo "== the simulator's seeds"
 	@$(COMPILED)/bin/tidelog sim run --seeds 100
 	@$(COMPILED)/bin/tidelog sim run --seeds 100 --nodes 0
