@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 from tests.unit.runtime.stage import LARGEST, MB, WAIT_S, frame_of, stage
 
@@ -129,3 +130,21 @@ def test_a_connection_that_waits_for_memory_waits_once_though_its_responses_leav
             return waiting, on.pool.has_waiting, on.handed
 
     assert asyncio.run(scene()) == (1, False, [(0, b"fetch me"), (0, b"produce!")])
+
+
+def test_a_response_that_the_socket_takes_in_parts_leaves_whole_and_in_order() -> None:
+    """Of one part, with another behind it."""
+    first, second = bytearray(random.Random(1).randbytes(2 * MB)), bytearray(b"second")
+
+    async def scene() -> bytes:
+        with stage(limit=64 * MB) as on:
+            client = on.connect()
+            for response in (first, second):
+                on.connections[0].send([response])
+            received = b""
+            async with asyncio.timeout(WAIT_S):
+                while len(received) < len(first) + len(second):
+                    received += await on.loop.sock_recv(client, MB)
+            return received
+
+    assert asyncio.run(scene()) == bytes(first + second)
