@@ -8,6 +8,7 @@ The node runs with the library preloaded. What is wrong, while a file of that na
 - `slow`: the flush thread's fdatasync waits, and succeeds in the end.
 - `full`: files neither grow nor come into being: ENOSPC.
 - `unreadable`: reading fails with EIO.
+- `forgetful`: nothing is in memory, however often it was read: a read that may not wait is EAGAIN.
 """
 
 from __future__ import annotations
@@ -94,6 +95,20 @@ ssize_t pread64(int descriptor, void *buffer, size_t size, off_t at) {
         return -1;
     }
     return real(descriptor, buffer, size, at);
+}
+
+ssize_t preadv64v2(int descriptor, const struct iovec *parts, int count, off_t at, int flags) {
+    static ssize_t (*real)(int, const struct iovec *, int, off_t, int);
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "preadv64v2");
+    if (flags & RWF_NOWAIT && is_there("forgetful")) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (is_there("unreadable")) {
+        errno = EIO;
+        return -1;
+    }
+    return real(descriptor, parts, count, at, flags);
 }
 
 ssize_t sendfile64(int out, int in, off_t *at, size_t size) {

@@ -160,6 +160,27 @@ def test_a_file_that_can_not_be_read_is_an_error_for_who_asked_and_for_nobody_el
     assert_healthy(node)
 
 
+def test_what_does_not_stay_in_memory_is_read_all_the_same(
+    start_node: StartNode, tmp_path: Path, disk: FailingDisk
+) -> None:
+    node = start_node(tmp_path / "data")
+    with RawClient(node) as client:
+        client.create_topic("t")
+        for _ in range(3):
+            client.must_produce("t", bytes(900_000))
+        assert node.stop() == 0
+    node.restart()
+    disk.set("forgetful", True)
+    with RawClient(node) as client:
+        assert client.read("t") == dict.fromkeys(range(3), bytes(900_000))
+        disk.set("unreadable", True)
+        assert client.fetch("t", 0).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+        disk.set("unreadable", False)
+        assert client.must_produce("t", b"more") == 3
+    disk.set("forgetful", False)
+    assert_healthy(node)
+
+
 def test_a_data_directory_that_vanishes_is_an_error_and_not_a_crash(
     start_node: StartNode, tmp_path: Path
 ) -> None:
