@@ -245,12 +245,6 @@ class Leader:
             and self._membership.may_be_in_sync(node, known.broker_epoch)
         ]
 
-    @property
-    def awaits_arrival(self) -> bool:
-        """The watermark rests for somebody who is about to be in sync, for a moment: it is to be
-        looked at whenever the others fetch, though they have nothing else to say."""
-        return self.high_watermark < self.log.log_end_offset and bool(self._arriving())
-
     # --- appending ----------------------------------------------------------------------------
 
     def check_epoch(self, asked: LeaderEpoch) -> ErrorCode:
@@ -426,6 +420,15 @@ class Leader:
             session=fetch.session,
         )
         return self._advance() or has_let_go
+
+    def has_to_note(self, node_id: NodeId, session: LastFetch) -> bool:
+        """The next fetch of the session is to be noted even if it has nothing else to say: another
+        has spoken for the follower since, or the watermark rests for a moment, for somebody who is
+        about to be in sync."""
+        known = self.progress.get(node_id)
+        if known is None or known.session is not session:
+            return True
+        return self.high_watermark < self.log.log_end_offset and bool(self._arriving())
 
     def fell_silent(self, node_id: NodeId, session: LastFetch) -> None:
         """A session of the follower has forgotten the partition, or says what can't be so."""

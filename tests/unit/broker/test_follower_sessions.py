@@ -255,6 +255,25 @@ def test_the_session_that_is_used_has_the_last_word(node: FollowedNode) -> None:
     assert follower.progress().session is not None
 
 
+def test_a_long_poll_that_is_woken_does_not_take_another_sessions_word_for_its_own(
+    node: FollowedNode,
+) -> None:
+    follower, other = caught_up(node), Follower(node)
+    waiting = follower.ask(wait_ms=60_000)
+    other.fetch((0, 0))
+    assert other.fetch() == {}
+    node.node.state.advanced[node.replica()] = None
+    node.advance(0)  # it looks, and there is no news: the other session was told
+    assert waiting not in node.responses
+    node.advance(60_000)
+    other.go_on(STEP_MS)
+    follower.fetch()
+    assert follower.progress().fetched_ms == node.now_ms
+    node.now_ms += STEP_MS
+    follower.fetch()
+    assert follower.progress().fetched_ms == node.now_ms
+
+
 def test_consumers_do_not_drive_out_the_sessions_of_followers(tmp_path: Path) -> None:
     node = FollowedNode(tmp_path, max_incremental_fetch_session_cache_slots="1")
     follower = caught_up(node)

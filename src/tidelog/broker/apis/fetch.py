@@ -494,7 +494,8 @@ class _FollowersFetch(_Fetch):
             return self._data(item, replica, b"", verdict)
         if leader.has_news_for(self._node_id):
             self._has_news = self._is_untold = self._has_left = True
-        if leader.awaits_arrival:
+        session = self.plan.session
+        if session is not None and leader.has_to_note(self._node_id, session.last_fetch):
             self._has_left = True
         if leader.withholds(self._node_id, item.fetch_offset):
             self._has_left = True
