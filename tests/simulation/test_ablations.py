@@ -16,7 +16,7 @@ OF_A_CLUSTER = [
 
 LIKELY = {
     Safeguard.BROKER_EPOCH: 246,
-    Safeguard.ELIGIBLE_LEADERS: 324,
+    Safeguard.ELIGIBLE_LEADERS: 7,
     Safeguard.UNCLEAN_BY_LOG: 9,
     Safeguard.TRUNCATE_BY_EPOCH: 5,
     Safeguard.FETCH_IN_EPOCH: 26,
