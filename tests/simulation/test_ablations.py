@@ -29,7 +29,7 @@ LIKELY = {
     Safeguard.EXPAND_AFTER_EPOCH_START: 36,
     Safeguard.VOTE_DURABLE: 719,
     Safeguard.FLUSHES_NOTED: 12,
-    Safeguard.LIVE_GROUPS_REMEMBER: 391,
+    Safeguard.LIVE_GROUPS_REMEMBER: 141,
     Safeguard.CUT_TAIL_TOLD: 192,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
