@@ -30,7 +30,7 @@ LIKELY = {
     Safeguard.VOTE_DURABLE: 719,
     Safeguard.FLUSHES_NOTED: 12,
     Safeguard.LIVE_GROUPS_REMEMBER: 141,
-    Safeguard.CUT_TAIL_TOLD: 192,
+    Safeguard.CUT_TAIL_TOLD: 673,
 }
 """The first seeds that noticed, when somebody last looked: tried before all others."""
 
