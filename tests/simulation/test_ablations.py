@@ -27,7 +27,7 @@ LIKELY = {
     Safeguard.REQUESTS_IN_ORDER: 1,
     Safeguard.CLEAN_MARK: 7,
     Safeguard.EXPAND_AFTER_EPOCH_START: 36,
-    Safeguard.VOTE_DURABLE: 719,
+    Safeguard.VOTE_DURABLE: 848,
     Safeguard.FLUSHES_NOTED: 12,
     Safeguard.LIVE_GROUPS_REMEMBER: 141,
     Safeguard.CUT_TAIL_TOLD: 673,
