@@ -230,7 +230,7 @@ def test_a_node_that_does_not_look_again_after_a_read_is_caught() -> None:
 
 def test_a_node_that_remembers_where_batches_were_before_a_read_is_caught() -> None:
     """It sends from files that are not there any more."""
-    discovery = find_broken(RememberingNode, max_seeds=40, likely=19)
+    discovery = find_broken(RememberingNode, max_seeds=40, likely=137)
     assert discovery is not None
     assert "was deleted before somebody sent from it" in discovery.outcome.findings[0].text
 
@@ -242,7 +242,10 @@ def test_a_node_that_swallows_an_answer_is_caught() -> None:
 
 @pytest.mark.parametrize("consensus", ["quorum", "zookeeper"])
 def test_nodes_of_a_cluster_that_lose_acknowledged_records_are_caught(consensus: str) -> None:
-    discovery = find_broken(ForgetfulNode, nodes=ANY_SIZE, consensus=consensus, max_seeds=10)
+    """Most seeds end with an assertion of the node's own, soon; the listed one gets further."""
+    discovery = find_broken(
+        ForgetfulNode, nodes=ANY_SIZE, consensus=consensus, max_seeds=10, likely=4
+    )
     assert discovery is not None
     properties = {finding.property for finding in discovery.outcome.findings}
     assert properties & {"C1", "C3", "C4", "I7", "I8", "I10"}, properties
